@@ -1,0 +1,3 @@
+"""Checks on companions. Pure."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Checks on data. Pure."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Checks on driver. Pure."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Checks on environment. Pure."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Checks on gpu. Pure."""
+
+from __future__ import annotations

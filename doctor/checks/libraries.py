@@ -1,0 +1,3 @@
+"""Checks on libraries. Pure."""
+
+from __future__ import annotations

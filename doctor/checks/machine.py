@@ -1,0 +1,3 @@
+"""Checks on machine. Pure."""
+
+from __future__ import annotations

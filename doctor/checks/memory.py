@@ -1,0 +1,3 @@
+"""Checks on memory. Pure."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Checks on monitoring. Pure."""
+
+from __future__ import annotations

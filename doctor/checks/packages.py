@@ -1,0 +1,3 @@
+"""Checks on packages. Pure."""
+
+from __future__ import annotations

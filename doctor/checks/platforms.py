@@ -1,0 +1,3 @@
+"""Checks on platforms. Pure."""
+
+from __future__ import annotations

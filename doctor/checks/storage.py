@@ -1,0 +1,3 @@
+"""Checks on storage. Pure."""
+
+from __future__ import annotations

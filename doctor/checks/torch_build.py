@@ -1,0 +1,3 @@
+"""Checks on torch_build. Pure."""
+
+from __future__ import annotations

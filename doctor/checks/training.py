@@ -1,0 +1,3 @@
+"""Checks on training. Pure."""
+
+from __future__ import annotations

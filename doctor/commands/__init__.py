@@ -1,0 +1,171 @@
+"""The command line: which verbs there are, and the exit codes. One verb a file.
+
+``--help`` imports neither rich nor msgspec; a verb's module is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import enum
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+
+class Exit(enum.IntEnum):
+    """What a command's exit status means."""
+
+    OK = 0
+    """Done; for ``check``: nothing at or above --fail-on."""
+    FOUND = 1
+    """``check``: findings at or above --fail-on. Elsewhere: it did not work out, and stderr says why."""
+    USAGE = 2
+    """The command line, a profile or an input file is wrong; stderr says where."""
+    COULD_NOT_LOOK = 3
+    """A probe that the answer hangs on failed."""
+    STOPPED = 143
+    """A run was stopped by a signal and is saved."""
+    INTERRUPTED = 130
+    """Ctrl-C."""
+
+
+class CommandError(Exception):
+    """Trouble for the user: a sentence (a ``Text`` or a string already in their language) and an exit code."""
+
+    def __init__(self, text: object, code: Exit = Exit.FOUND) -> None:
+        super().__init__(str(text))
+        self.text = text
+        self.code = code
+
+
+# verb -> (one line of help, 一句话说明). Kept here so that `doctor --help` imports no verb.
+VERBS: dict[str, tuple[str, str]] = {
+    "check": ("what is wrong with this machine and environment, why, and what to do", "检查这台机器和环境：哪里有问题、为什么、怎么办"),
+    "run": ("start a seeded, resumable training run from a profile, or resume one", "按配置启动可复现、可续训的训练，或续训"),
+    "watch": ("show a run, live or finished, from any SSH session", "查看一次训练（进行中或已结束），任何 SSH 会话都行"),
+    "runs": ("list the runs here and what state they are in", "列出本地的训练及其状态"),
+    "report": ("a run as a page to read or send", "把一次训练整理成可读、可发送的报告"),
+    "stacks": ("where a process is now: its hottest Python stacks", "某个进程此刻在做什么：最热的 Python 调用栈"),
+    "snapshot": ("the environment as a file: export, show, list", "把环境存成文件：导出、查看、列表"),
+    "env": ("list every Python environment found here, one verdict each", "列出本机的所有 Python 环境及各自结论"),
+    "demo": ("check, then train the quickstart on real text, live", "先检查，再用真实文本跑一遍快速训练，实时显示"),
+    "wheelhouse": ("collect the wheels for a machine without network", "为没有网络的机器收集安装包"),
+    "help": ("what a finding means and what to do about it", "某条结论的含义与处理办法"),
+    "completion": ("print a completion script for bash, zsh or tcsh", "输出 bash、zsh 或 tcsh 的补全脚本"),
+}  # fmt: skip
+
+
+def build_parser(verb: str | None, language: str) -> argparse.ArgumentParser:
+    """Return the parser with every verb named and only ``verb``'s own options loaded (None: every verb's)."""
+    from doctor import __version__
+
+    parser = argparse.ArgumentParser(
+        prog=_program_name(),
+        description=(
+            "Run it the moment you are on a rented GPU machine. Without a verb, in a terminal: the full-screen view."
+            if language == "en"
+            else "登录租来的 GPU 机器后第一件事就运行它。在终端里不带子命令运行时，打开全屏界面。"
+        ),
+    )
+    parser.add_argument("--version", action="version", version=f"rundoctor {__version__}")
+    parser.add_argument("--lang", choices=("en", "zh"), help="English / 简体中文")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    for name, lines in VERBS.items():
+        line = lines[1 if language == "zh" else 0]
+        sub = verbs.add_parser(name, help=line, description=line[:1].upper() + line[1:] + ("." if language == "en" else "。"))
+        sub.add_argument("--lang", choices=("en", "zh"), default=argparse.SUPPRESS, help="English / 简体中文")
+        if verb in (None, name):
+            importlib.import_module(f"doctor.commands.{name}").configure(sub)
+    return parser
+
+
+def _program_name() -> str:
+    name = os.path.basename(sys.argv[0]) if sys.argv else ""  # noqa: PTH119 - pathlib is not needed for --help
+    return name if name in ("doctor", "rundoctor") else "doctor"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status. Every expected trouble is one line on stderr."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    _survive_bad_bytes()
+    verb = next((word for word in arguments if word in VERBS), "")
+    language = _language(arguments)
+    parser = build_parser(verb, language)
+    if not arguments and sys.stdout.isatty() and sys.stdin.isatty():
+        return _guarded(_open_tui, argparse.Namespace(lang=None), language)
+    namespace = parser.parse_args(arguments)
+    if not namespace.verb:
+        parser.print_help()
+        return Exit.OK
+    module = importlib.import_module(f"doctor.commands.{namespace.verb}")
+    return _guarded(module.run, namespace, language)
+
+
+def _language(arguments: list[str]) -> str:
+    from doctor.language import choose_language, use_language
+
+    option = None
+    for index, word in enumerate(arguments):
+        if word == "--":
+            break
+        if word.startswith("--lang="):
+            option = word.partition("=")[2]
+        elif word == "--lang" and index + 1 < len(arguments):
+            option = arguments[index + 1]
+    language = choose_language(option, os.environ, _saved_language())
+    use_language(language)
+    return language
+
+
+def _saved_language() -> str | None:
+    from doctor.settings import read_setting
+
+    return read_setting("lang")
+
+
+def _guarded(function: object, namespace: argparse.Namespace, language: str) -> int:
+    try:
+        return int(function(namespace))  # type: ignore[operator]
+    except CommandError as error:
+        complain(error.text)
+        return int(error.code)
+    except KeyboardInterrupt:
+        return int(Exit.INTERRUPTED)
+    except BrokenPipeError:
+        # The reader (head, less) left: not an error. Python would complain again while flushing at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return int(128 + signal.SIGPIPE)
+
+
+def complain(text: object) -> None:
+    """Say ``text`` on stderr, after what stdout holds, in the user's language and without control characters."""
+    from doctor.language import say
+    from runner.strings import printable
+
+    words = say(text) if hasattr(text, "msgid") else str(text)  # type: ignore[arg-type]
+    sys.stdout.flush()
+    print("doctor:", "\n".join(printable(line) for line in words.splitlines()), file=sys.stderr)  # noqa: T201
+
+
+def _survive_bad_bytes() -> None:
+    """A terminal that is not UTF-8 (LANG=C) must not turn a Chinese sentence into a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace" if (stream.encoding or "").lower() == "utf-8" else "backslashreplace")
+
+
+def _open_tui(namespace: argparse.Namespace) -> int:
+    from doctor.language import say
+
+    try:
+        from doctor.tui.app import run_app
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("textual", "textual_plotext", "plotext"):
+            raise
+        raise CommandError(
+            say("The full-screen view needs the [tui] extra: pip install 'rundoctor[tui]'. `doctor check` works without it."),
+            Exit.USAGE,
+        ) from None
+    return run_app()

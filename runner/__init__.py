@@ -1,0 +1,7 @@
+"""The training side: profiles, plans, run directories, events, and the training loop itself.
+
+Nothing here imports ``doctor``: a run starts and ends without our diagnostics in its process. ``doctor run`` copies
+this package alone into ``RUN_DIR/code/`` and starts it there with the examined interpreter.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,158 @@
+"""What happened in a run, one JSON object a line: the only thing a trainer tells the world.
+
+One writer a file (``events/trainer-0.jsonl``, ``events/sampler.jsonl``), one ``write`` a line, ``O_APPEND``, a sequence
+number in each line. Readers start from a byte offset, skip what they do not know, and wait for a torn last line.
+Non-finite numbers are written as the strings ``"nan"``, ``"inf"``, ``"-inf"``: JSON has no word for them, and a
+writer's ``null`` would hide a NaN.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+# Kinds and what their ``data`` holds. Readers must not fail on a kind or key they do not know.
+#
+# run-started    device, precision, steps_total, epochs, samples_total, resumed_from_step (absent: fresh), model, torch,
+#                parameters, pid, hostname
+# step           loss, lr, grad_norm, samples, tokens, padded_tokens, epoch, seconds, split {data, forward, backward, optimizer}
+#                (step = optimizer updates done, counted from 1; seconds since the previous step event's update)
+# evaluation     accuracy (or the task's metric names), loss, samples, seconds, best (bool)
+# checkpoint     path, seconds, bytes, reason ("interval" "best" "signal" "end")
+# note           level ("info" "warn" "fail"), text (a Text as {"msgid", "params"})
+# run-finished   outcome ("completed" "stopped" "failed" "non-finite"), steps, seconds, exit_code, error, final_dir, metrics
+# sample-host    cpu_pct, rss_bytes, memory_used_bytes, memory_limit_bytes, processes, threads, disk_free_bytes, unread {}
+# sample-gpu     gpus [{index, name, utilization_pct, memory_used_bytes, memory_total_bytes, temperature_c, power_w,
+#                power_limit_w, sm_clock_mhz, throttle_reasons [str], unread {field: why}}], why (when none could be read)
+# sample-stacks  samples, errors, frames [{function, file, line, self_share, total_share, process}], why
+KINDS = (
+    "run-started", "step", "evaluation", "checkpoint", "note", "run-finished",
+    "sample-host", "sample-gpu", "sample-stacks",
+)  # fmt: skip
+
+
+class RunEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of an events file."""
+
+    seq: int
+    """Counts up from 0 in each file; a gap means lost lines."""
+    t: float
+    """Seconds since the epoch (UTC), wall clock of the writer."""
+    source: str
+    """The writer: ``trainer-0``, ``sampler``."""
+    kind: str
+    step: int | None = None
+    data: dict[str, Any] = {}
+
+
+def finite_or_name(value: Any) -> Any:
+    """Return ``value`` with every non-finite float inside it replaced by its name (``"nan"``, ``"inf"``, ``"-inf"``)."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: finite_or_name(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite_or_name(item) for item in value]
+    return value
+
+
+def number(value: Any) -> float | None:
+    """Return a number as written by :func:`finite_or_name`, or None if ``value`` is none."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, (int, float)):
+        return float(value)
+    return float(value) if value in ("nan", "inf", "-inf") else None
+
+
+class EventWriter:
+    """Appends events to one file; safe to kill at any instant (at worst the last line is torn).
+
+    A writer that opens a file with a torn last line ends that line first, so that the next event stands alone.
+
+    Raises:
+        OSError: from :meth:`write`, when the line could not be written whole (disk full, directory gone).
+    """
+
+    def __init__(self, path: Path, source: str, clock: Callable[[], float] = time.time) -> None:
+        self.path = path
+        self.source = source
+        self._clock = clock
+        self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._seq = self._resume()
+
+    def _resume(self) -> int:
+        size = os.fstat(self._fd).st_size
+        if size == 0:
+            return 0
+        if os.pread(self._fd, 1, size - 1) != b"\n":
+            os.write(self._fd, b"\n")
+        last = 0
+        for event, _ in read_events(self.path):
+            last = event.seq
+        return last + 1
+
+    def write(self, kind: str, step: int | None = None, **data: Any) -> RunEvent:
+        """Append one event and return it."""
+        event = RunEvent(
+            seq=self._seq, t=self._clock(), source=self.source, kind=kind, step=step, data=finite_or_name(data)
+        )
+        line = msgspec.json.encode(event) + b"\n"
+        written = os.write(self._fd, line)
+        if written != len(line):
+            os.write(self._fd, b"\n")
+            raise OSError(28, "the event was cut short: no space left", str(self.path))
+        self._seq += 1
+        return event
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+_DECODER = msgspec.json.Decoder(RunEvent)
+
+
+def read_events(path: Path, offset: int = 0) -> Iterator[tuple[RunEvent, int]]:
+    """Yield ``(event, offset after its line)`` from byte ``offset`` on; a torn last line is left for the next call.
+
+    Lines that are not events (torn by a kill and then ended, or foreign) are skipped; their bytes are passed over.
+    A file that does not exist yet has no events.
+    """
+    try:
+        file = open(path, "rb")
+    except FileNotFoundError:
+        return
+    with file:
+        file.seek(offset)
+        for line in file:
+            if not line.endswith(b"\n"):
+                return
+            offset += len(line)
+            try:
+                event = _DECODER.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue
+            yield event, offset
+
+
+class EventFollower:
+    """Reads every ``events/*.jsonl`` of a run directory from where it last stopped; works the same live and replayed."""
+
+    def __init__(self, events_dir: Path) -> None:
+        self.events_dir = events_dir
+        self._offsets: dict[Path, int] = {}
+
+    def read_new(self) -> list[RunEvent]:
+        """Return the events that came since the last call, merged over the files by time."""
+        fresh: list[RunEvent] = []
+        for path in sorted(self.events_dir.glob("*.jsonl")):
+            for event, offset in read_events(path, self._offsets.get(path, 0)):
+                self._offsets[path] = offset
+                fresh.append(event)
+        return sorted(fresh, key=lambda event: (event.t, event.source, event.seq))

@@ -1,0 +1,111 @@
+"""The layout of a run directory, and the only place that spells its names.
+
+    plan.json snapshot.json code/ events/*.jsonl checkpoints/step-00000100/ final/ report.html trainer.log sampler.log
+    trainer.pid sampler.pid stacks/
+
+Whoever can read the directory has the whole run, from another SSH session or next year.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+
+class RunDir:
+    """Names inside one run directory. Nothing is read or made here except by :meth:`make`."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def plan(self) -> Path:
+        return self.path / "plan.json"
+
+    @property
+    def snapshot(self) -> Path:
+        return self.path / "snapshot.json"
+
+    @property
+    def code(self) -> Path:
+        return self.path / "code"
+
+    @property
+    def events(self) -> Path:
+        return self.path / "events"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def final(self) -> Path:
+        return self.path / "final"
+
+    @property
+    def stacks(self) -> Path:
+        return self.path / "stacks"
+
+    @property
+    def trainer_log(self) -> Path:
+        return self.path / "trainer.log"
+
+    @property
+    def trainer_pid(self) -> Path:
+        """``PID START_TICKS`` of the trainer (start time from /proc/PID/stat field 22, against PID reuse)."""
+        return self.path / "trainer.pid"
+
+    @property
+    def sampler_pid(self) -> Path:
+        return self.path / "sampler.pid"
+
+    def checkpoint(self, step: int) -> Path:
+        return self.checkpoints / f"step-{step:08d}"
+
+    def make(self) -> None:
+        """Create the directory and its folders.
+
+        Raises:
+            FileExistsError: when a plan is already there: a run directory belongs to one run.
+        """
+        if self.plan.exists():
+            raise FileExistsError(17, "a run is already there", str(self.path))
+        for folder in (self.path, self.events, self.checkpoints):
+            folder.mkdir(parents=True, exist_ok=True)
+
+
+def runs_home() -> Path:
+    """Return where runs go unless told otherwise: ``DOCTOR_RUNS``, else ``./runs``."""
+    return Path(os.environ.get("DOCTOR_RUNS", "runs"))
+
+
+def new_run_name(profile_name: str, now: datetime) -> str:
+    """Return a sortable name for a new run: ``quickstart-20261130-061500``."""
+    return f"{profile_name}-{now:%Y%m%d-%H%M%S}"
+
+
+def is_run(path: Path) -> bool:
+    return (path / "plan.json").is_file()
+
+
+def find_run(name: str) -> RunDir:
+    """Return the run that ``name`` means: a directory, a name under :func:`runs_home`, or ``last``.
+
+    Raises:
+        FileNotFoundError: when there is no such run; the message says where was looked.
+    """
+    home = runs_home()
+    if name == "last":
+        found = sorted((path for path in home.glob("*") if is_run(path)), key=lambda path: path.stat().st_mtime)
+        if found:
+            return RunDir(found[-1])
+        raise FileNotFoundError(2, "no run yet", str(home))
+    for path in (Path(name), home / name):
+        if is_run(path):
+            return RunDir(path)
+    raise FileNotFoundError(2, "no run there (no plan.json)", name)

@@ -1,0 +1,219 @@
+"""Events folded into what a run *is* now: ``state = fold(events)``, the same live and replayed.
+
+Faces (watch, TUI, report) show a :class:`RunState`; none of them reads events itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from runner.events import RunEvent, number
+
+STALLED_AFTER_S = 60.0
+"""A running trainer that wrote nothing for this long is called stalled (longer while it evaluates or saves)."""
+
+
+class Curve:
+    """A series of ``(step, value)`` thinned to at most ``limit`` points; the first, the last and extremes are kept.
+
+    When full, neighbouring pairs are folded into the one point of the two that lies farther from their mean
+    neighbours, so memory stays bounded for a run of a million steps.
+    """
+
+    def __init__(self, limit: int = 2000) -> None:
+        self.limit = limit
+        self.steps: list[float] = []
+        self.values: list[float] = []
+
+    def add(self, step: float, value: float) -> None:
+        self.steps.append(step)
+        self.values.append(value)
+        if len(self.steps) > self.limit:
+            self._thin()
+
+    def _thin(self) -> None:
+        keep = [0]
+        for left in range(1, len(self.values) - 2, 2):
+            previous = self.values[keep[-1]]
+            first, second = self.values[left], self.values[left + 1]
+            keep.append(left if abs(first - previous) > abs(second - previous) else left + 1)
+        keep.append(len(self.values) - 1)
+        self.steps = [self.steps[index] for index in keep]
+        self.values = [self.values[index] for index in keep]
+
+    def smoothed(self, weight: float = 0.9) -> list[float]:
+        """Return the exponential moving average (bias-corrected, as TensorBoard draws it); non-finite values pass."""
+        average, total, out = 0.0, 0.0, []
+        for value in self.values:
+            if not math.isfinite(value):
+                out.append(value)
+                continue
+            average = weight * average + (1 - weight) * value
+            total = weight * total + (1 - weight)
+            out.append(average / total)
+        return out
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+class RunState:
+    """What is known of a run. Every field is what events said; nothing is guessed.
+
+    ``status`` is one of ``starting running stalled stopped completed failed non-finite lost``; *lost* is set by the
+    reader when the trainer's process is gone without a word (see :meth:`status_at`).
+    """
+
+    def __init__(self) -> None:
+        self.started: dict[str, Any] = {}
+        self.finished: dict[str, Any] = {}
+        self.step = 0
+        self.steps_total: int | None = None
+        self.last: dict[str, Any] = {}
+        """``data`` of the newest step event."""
+        self.loss, self.eval_loss = Curve(), Curve()
+        self.lr, self.grad_norm = Curve(), Curve()
+        self.samples_per_s, self.tokens_per_s = Curve(), Curve()
+        self.metrics: dict[str, Curve] = {}
+        self.evaluations: list[RunEvent] = []
+        self.checkpoints: list[RunEvent] = []
+        self.notes: list[RunEvent] = []
+        self.host: dict[str, Any] = {}
+        self.gpus: dict[str, Any] = {}
+        self.stacks: dict[str, Any] = {}
+        self.samples_seen = 0
+        self.tokens_seen = 0
+        self.padded_tokens_seen = 0
+        self.non_finite_losses = 0
+        self.split_seconds: dict[str, float] = {}
+        self.first_t: float | None = None
+        self.last_trainer_t: float | None = None
+        self.last_t: float | None = None
+
+    # -- fold ---------------------------------------------------------------------------------------------------
+    def add(self, event: RunEvent) -> None:
+        """Fold one event in. Unknown kinds and keys are passed over."""
+        self.first_t = event.t if self.first_t is None else min(self.first_t, event.t)
+        self.last_t = event.t if self.last_t is None else max(self.last_t, event.t)
+        if event.source.startswith("trainer"):
+            self.last_trainer_t = event.t
+        handler = getattr(self, "_on_" + event.kind.replace("-", "_"), None)
+        if handler is not None:
+            handler(event)
+
+    def _on_run_started(self, event: RunEvent) -> None:
+        self.started = event.data
+        self.finished = {}
+        self.steps_total = event.data.get("steps_total", self.steps_total)
+        self.step = int(event.data.get("resumed_from_step") or 0)
+
+    def _on_step(self, event: RunEvent) -> None:
+        self.step = event.step or self.step
+        self.last = event.data
+        loss = number(event.data.get("loss"))
+        if loss is not None:
+            self.loss.add(self.step, loss)
+            self.non_finite_losses += not math.isfinite(loss)
+        for name, curve in (("lr", self.lr), ("grad_norm", self.grad_norm)):
+            value = number(event.data.get(name))
+            if value is not None:
+                curve.add(self.step, value)
+        seconds = number(event.data.get("seconds")) or 0.0
+        for name, curve in (("samples", self.samples_per_s), ("tokens", self.tokens_per_s)):
+            amount = number(event.data.get(name))
+            if amount is not None and seconds > 0:
+                curve.add(self.step, amount / seconds)
+        self.samples_seen += int(number(event.data.get("samples")) or 0)
+        self.tokens_seen += int(number(event.data.get("tokens")) or 0)
+        self.padded_tokens_seen += int(number(event.data.get("padded_tokens")) or 0)
+        for name, part in (event.data.get("split") or {}).items():
+            self.split_seconds[name] = self.split_seconds.get(name, 0.0) + (number(part) or 0.0)
+
+    def _on_evaluation(self, event: RunEvent) -> None:
+        self.evaluations.append(event)
+        for name, value in event.data.items():
+            value = number(value)
+            if value is None or name in ("samples", "seconds"):
+                continue
+            curve = self.eval_loss if name == "loss" else self.metrics.setdefault(name, Curve())
+            curve.add(event.step or self.step, value)
+
+    def _on_checkpoint(self, event: RunEvent) -> None:
+        self.checkpoints.append(event)
+
+    def _on_note(self, event: RunEvent) -> None:
+        self.notes.append(event)
+
+    def _on_run_finished(self, event: RunEvent) -> None:
+        self.finished = event.data
+
+    def _on_sample_host(self, event: RunEvent) -> None:
+        self.host = event.data
+
+    def _on_sample_gpu(self, event: RunEvent) -> None:
+        self.gpus = event.data
+
+    def _on_sample_stacks(self, event: RunEvent) -> None:
+        self.stacks = event.data
+
+    # -- derived ------------------------------------------------------------------------------------------------
+    def status_at(self, now: float, trainer_alive: bool | None = None) -> str:
+        """Return the status at wall time ``now``; ``trainer_alive`` is None where nobody could look."""
+        if self.finished:
+            return str(self.finished.get("outcome", "completed"))
+        if trainer_alive is False:
+            return "lost"
+        if not self.started:
+            return "starting"
+        if self.last_trainer_t is not None and now - self.last_trainer_t > STALLED_AFTER_S:
+            return "stalled"
+        return "running"
+
+    def eta_seconds(self) -> float | None:
+        """Return the seconds to the last planned step from the median of recent step times; None when unknown."""
+        recent = sorted(value for value in self._recent_step_seconds() if value > 0)
+        if self.steps_total is None or not recent or self.finished:
+            return None
+        return max(0, self.steps_total - self.step) * recent[len(recent) // 2]
+
+    def _recent_step_seconds(self) -> list[float]:
+        samples = number(self.last.get("samples")) or 0.0
+        return [samples / value for value in self.samples_per_s.values[-50:] if value > 0] if samples else []
+
+    def padding_share(self) -> float | None:
+        """Return the share of padded positions that were padding, 0 to 1; None when unknown."""
+        return 1 - self.tokens_seen / self.padded_tokens_seen if self.padded_tokens_seen else None
+
+
+def fold(events: Iterable[RunEvent], state: RunState | None = None) -> RunState:
+    """Fold ``events`` into ``state`` (a new one by default) and return it."""
+    state = state or RunState()
+    for event in events:
+        state.add(event)
+    return state
+
+
+def state_as_dict(state: RunState, now: float, trainer_alive: bool | None = None) -> dict[str, Any]:
+    """Return the JSON form of ``doctor watch --json``."""
+    return msgspec.to_builtins(
+        {
+            "status": state.status_at(now, trainer_alive),
+            "step": state.step,
+            "steps_total": state.steps_total,
+            "eta_seconds": state.eta_seconds(),
+            "last": state.last,
+            "evaluation": state.evaluations[-1].data if state.evaluations else None,
+            "checkpoint": state.checkpoints[-1].data if state.checkpoints else None,
+            "samples_seen": state.samples_seen,
+            "padding_share": state.padding_share(),
+            "non_finite_losses": state.non_finite_losses,
+            "host": state.host,
+            "gpus": state.gpus,
+            "stacks": state.stacks,
+            "finished": state.finished or None,
+        }
+    )  # type: ignore[no-any-return]

@@ -1,0 +1,56 @@
+"""Plain string work that needs no library: filling fields, and making names from a machine safe to show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+
+
+def fields_of(msgid: str) -> list[str]:
+    """Return the field names of ``msgid`` in order of appearance."""
+    return _FIELD.findall(msgid)
+
+
+def fill(template: str, params: Mapping[str, object]) -> str:
+    """Put ``params`` into ``template``; only plain ``{name}`` fields are fields, every other brace is text."""
+    return _FIELD.sub(lambda match: str(params.get(match[1], match[0])), template)
+
+
+# ESC, C0/C1 controls, DEL, surrogates, bidirectional overrides: what a name from a machine must never do to a terminal.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+
+
+def printable(text: str) -> str:
+    """Return ``text`` safe to show and to store: control characters and undecodable bytes become ``\\xNN`` escapes.
+
+    The escape is lossless (a backslash becomes two), so a GBK file name read with ``surrogateescape`` survives a
+    round trip through JSON: see :func:`unescape`.
+    """
+    if text.isascii() and text.isprintable() and "\\" not in text:
+        return text
+    return _UNPRINTABLE.sub(_escape_character, text.replace("\\", "\\\\"))
+
+
+def _escape_character(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that os.fsdecode could not decode
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}"
+
+
+_ESCAPE = re.compile(r"\\(\\|x[0-9a-f]{2}|u[0-9a-f]{4})")
+
+
+def unescape(text: str) -> str:
+    """Undo :func:`printable`; bytes that were undecodable come back as ``surrogateescape`` characters."""
+
+    def character(match: re.Match[str]) -> str:
+        body = match[1]
+        if body == "\\":
+            return "\\"
+        code = int(body[1:], 16)
+        return chr(code + 0xDC00 if body[0] == "x" and code >= 0x80 else code)
+
+    return _ESCAPE.sub(character, text)
