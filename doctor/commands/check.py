@@ -1,0 +1,89 @@
+"""``doctor check``: what is wrong with this machine and environment, why, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from doctor.commands import CommandError, Exit
+from doctor.language import say
+
+if TYPE_CHECKING:
+    from doctor.model import Report, Snapshot
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help=say("the report as JSON"))
+    form.add_argument("--sarif", action="store_true", help=say("the report as SARIF 2.1.0"))
+    form.add_argument("--junit", action="store_true", help=say("the report as JUnit XML"))
+    form.add_argument("--markdown", action="store_true", help=say("redacted Markdown to paste into a bug report"))
+    form.add_argument("--brief", action="store_true", help=say("one line, for a login script"))
+    form.add_argument("--why", metavar="ID", help=say("what a finding rests on, and how to see it yourself"))
+    parser.add_argument("--facts", metavar="FILE", type=Path, help=say("judge a recorded machine (a snapshot file) instead of this one"))
+    parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment to examine"))
+    parser.add_argument(
+        "--fail-on", choices=("fail", "warn", "note", "unknown"), default="fail",
+        help=say("exit with 1 from this level on (default: fail)"),
+    )  # fmt: skip
+
+
+def run(namespace: argparse.Namespace) -> int:
+    from doctor import service
+
+    snapshot = load_or_examine(namespace.facts, namespace.python)
+    report = service.judge(snapshot)
+    code = service.exit_code(report, namespace.fail_on)
+    print(_render(namespace, report, snapshot, code))  # noqa: T201
+    return code
+
+
+def load_or_examine(facts: Path | None, python: str | None) -> Snapshot:
+    """Return the snapshot that the options ask for.
+
+    Raises:
+        CommandError: the file or interpreter named cannot be used; the message says why.
+    """
+    from doctor import service
+    from doctor.machine import BadSnapshot
+    from runner.text import t
+
+    if facts is None:
+        return service.examine(python)
+    try:
+        return service.load(facts)
+    except BadSnapshot as error:
+        raise CommandError(error.text, Exit.USAGE) from None
+    except OSError as error:
+        text = t("cannot read {file}: {error}", file=str(facts), error=error.strerror or str(error))
+        raise CommandError(text, Exit.USAGE) from None
+
+
+def _render(namespace: argparse.Namespace, report: Report, snapshot: Snapshot, code: int) -> str:
+    from doctor.render import layout, structured, text, why
+
+    if namespace.json:
+        return structured.as_json(report, snapshot, code)
+    if namespace.sarif:
+        return structured.as_sarif(report)
+    if namespace.junit:
+        return structured.as_junit(report)
+    if namespace.markdown:
+        return _markdown(snapshot)
+    if namespace.brief:
+        return text.brief_line(report)
+    width, colour = layout.columns(sys.stdout), layout.wants_colour(sys.stdout)
+    if namespace.why:
+        return "\n".join(why.why_lines(namespace.why, report, snapshot, width, colour))
+    return "\n".join(text.report_lines(report, snapshot, width, colour))
+
+
+def _markdown(snapshot: Snapshot) -> str:
+    from doctor import service
+    from doctor.redact import redact
+    from doctor.render import structured
+
+    shared = redact(snapshot)
+    return structured.as_markdown(service.judge(shared), shared)

@@ -1,0 +1,73 @@
+"""The two lines above every answer: which environment was judged, and on what machine."""
+
+from __future__ import annotations
+
+from doctor.language import say
+from doctor.model import Gpu, Snapshot, t
+from doctor.render.layout import human_bytes
+from runner.strings import printable
+
+
+def environment_line(snapshot: Snapshot) -> str:
+    """Return ``Judged: /root/venv/bin/python 3.11.7 (VIRTUAL_ENV) · torch 2.6.0+cu124 · transformers 4.49.0``."""
+    python, torch, packages = snapshot.facts.python, snapshot.facts.torch, snapshot.facts.packages
+    parts = []
+    if python.value is not None:
+        name = printable(python.value.executable or "python")
+        chosen = f" ({printable(python.value.chosen_by)})" if python.value.chosen_by else ""
+        parts.append(f"{name} {python.value.version or ''}".strip() + chosen)
+    elif python.status == "failed" and python.why:
+        parts.append(say(t("Python: could not look ({why})", why=say(python.why))))
+    if torch.value is not None:
+        parts.append(f"torch {torch.value.version}" if torch.value.version else "torch ?")
+    elif torch.status == "absent":
+        parts.append(say("no torch"))
+    transformers = packages.value.version("transformers") if packages.value else None
+    if transformers:
+        parts.append(f"transformers {printable(transformers)}")
+    return say(t("Judged: {what}", what=" · ".join(parts) or say("no Python environment")))
+
+
+def machine_line(snapshot: Snapshot) -> str:
+    """Return ``Machine: AutoDL · 2 x RTX 4090 24.0 GB · driver 550.90.07 (CUDA 12.4) · 16 CPUs · 62.0 GB memory``."""
+    facts = snapshot.facts
+    parts = [printable(snapshot.label)] if snapshot.label else []
+    if facts.platform.value and facts.platform.value.name:
+        parts.append(printable(facts.platform.value.name))
+    parts.append(_cards(snapshot))
+    driver = facts.driver.value
+    if driver and (driver.version or driver.kernel_module_version):
+        cuda = f" (CUDA {driver.cuda_version})" if driver.cuda_version else ""
+        parts.append(say(t("driver {version}", version=driver.version or driver.kernel_module_version or "")) + cuda)
+    parts += _limits(snapshot)
+    return say(t("Machine: {what}", what=" · ".join(part for part in parts if part)))
+
+
+def _cards(snapshot: Snapshot) -> str:
+    gpus, driver = snapshot.facts.gpus, snapshot.facts.driver
+    if gpus.status == "failed":
+        return say(t("GPUs: could not look ({why})", why=say(gpus.why) if gpus.why else "?"))
+    if gpus.value is None or not gpus.value.items:
+        looked = gpus.status == "absent" or (gpus.value is not None) or driver.status == "absent"
+        return say("no NVIDIA GPU") if looked else ""
+    groups: dict[tuple[str, str], int] = {}
+    for gpu in gpus.value.items:
+        key = (_card_name(gpu), human_bytes(gpu.memory_total_bytes) if gpu.memory_total_bytes else "")
+        groups[key] = groups.get(key, 0) + 1
+    return ", ".join(f"{count} x {name} {memory}".strip() for (name, memory), count in groups.items())
+
+
+def _card_name(gpu: Gpu) -> str:
+    return printable(gpu.name).removeprefix("NVIDIA ") or f"GPU {gpu.index}"
+
+
+def _limits(snapshot: Snapshot) -> list[str]:
+    host, container = snapshot.facts.host.value, snapshot.facts.container.value
+    cores = container.cpu_quota_cores if container else None
+    if cores is None and host:
+        cores = host.affinity_count or host.cpu_count
+    memory = container.memory_limit_bytes if container else None
+    if memory is None and host:
+        memory = host.memory_total_bytes
+    out = [say(t("{count} CPUs", count=f"{cores:g}"))] if cores else []
+    return out + ([say(t("{size} memory", size=human_bytes(memory)))] if memory else [])

@@ -1,0 +1,97 @@
+"""Fitting words into columns: CJK-aware width and wrapping, and whether colour is wanted. No library, so it is fast."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import unicodedata
+from collections.abc import Mapping
+from typing import TextIO
+
+_COLOURS = {"fail": "1;31", "warn": "1;33", "note": "36", "unknown": "1;35", "good": "32", "dim": "2", "bold": "1"}
+
+
+def wants_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether ``stream`` may be coloured: a terminal, not dumb, and NO_COLOR unset (no-color.org)."""
+    if environ.get("NO_COLOR") or environ.get("TERM") == "dumb":
+        return False
+    return bool(environ.get("FORCE_COLOR")) or stream.isatty()
+
+
+def paint(text: str, role: str, colour: bool) -> str:
+    return f"\x1b[{_COLOURS[role]}m{text}\x1b[0m" if colour else text
+
+
+def columns(stream: TextIO) -> int:
+    """Return the width to lay out for: the terminal's (at most 100), or 100 where it is no terminal."""
+    return min(100, max(40, shutil.get_terminal_size((100, 24)).columns)) if stream.isatty() else 100
+
+
+def display_width(text: str) -> int:
+    """Return how many terminal columns ``text`` takes: two for wide characters, none for combining ones."""
+    if text.isascii():
+        return len(text)
+    return sum(_character_width(character) for character in text)
+
+
+def _character_width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def pad(text: str, width: int) -> str:
+    """Return ``text`` filled with spaces to ``width`` columns."""
+    return text + " " * max(0, width - display_width(text))
+
+
+# What may not be broken: a `command in backticks`, a word; Chinese may break between any two characters.
+_TOKEN = re.compile(r"`[^`\n]*`[,.;:，。；：]?|[\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]|[^\s`\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]+|\s+|`")
+_NEVER_FIRST = "，。；：、！？）》」』”’,.;:!?)"
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Return ``text`` in lines of at most ``width`` columns; a command in backticks stays whole so it can be copied."""
+    lines: list[str] = []
+    for paragraph in text.splitlines() or [""]:
+        line = ""
+        for token in _TOKEN.findall(paragraph):
+            if token.isspace():
+                line += " " if line and not line.endswith(" ") else ""
+            elif line.strip() and display_width(line + token) > width and token[0] not in _NEVER_FIRST:
+                lines.append(line.rstrip())
+                line = token
+            else:
+                line += token
+        lines.append(line.rstrip())
+    return lines
+
+
+def indent(text: str, width: int, first: str, rest: str) -> list[str]:
+    """Wrap ``text`` behind a ``first`` prefix, later lines behind ``rest`` (both count as columns)."""
+    body = wrap(text, max(20, width - display_width(rest)))
+    return [(first if index == 0 else rest) + line for index, line in enumerate(body)]
+
+
+def human_bytes(count: float | None) -> str:
+    """Return ``count`` bytes as people say it (binary units, ``23.6 GB``); ``?`` when unknown."""
+    if count is None:
+        return "?"
+    for unit in ("B", "KB", "MB", "GB"):
+        if abs(count) < 1024:
+            return f"{count:.0f} {unit}" if unit in ("B", "KB") or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TB"
+
+
+def human_seconds(seconds: float | None) -> str:
+    """Return a duration as ``45 s``, ``3 m 05 s``, ``2 h 07 m``; ``?`` when unknown."""
+    if seconds is None:
+        return "?"
+    whole = int(seconds + 0.5)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} m {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} m"

@@ -1,0 +1,108 @@
+"""A report as text for a terminal: the root cause first, everything that is well in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor.language import say
+from doctor.model import Diagnosis, Finding, Report, Snapshot, t
+from doctor.render.headline import environment_line, machine_line
+from doctor.render.layout import indent, pad, paint
+from runner.strings import printable
+
+_MARGIN = " " * 9
+
+
+def level_word(level: str) -> str:
+    """Return the level as shown: FAIL and WARN stand out without colour too."""
+    return {"fail": say("FAIL"), "warn": say("WARN"), "note": say("note"), "unknown": say("unknown")}[level]
+
+
+def report_lines(report: Report, snapshot: Snapshot, width: int = 100, colour: bool = False) -> Iterator[str]:
+    """Yield the lines of ``doctor check``."""
+    yield from indent(environment_line(snapshot), width, "", "  ")
+    yield from indent(machine_line(snapshot), width, "", "  ")
+    for diagnosis in report.diagnoses:
+        yield ""
+        yield from diagnosis_lines(diagnosis, width, colour)
+    unread = list(_could_not_look(report, width, colour))
+    if unread:
+        yield ""
+        yield from unread
+    yield ""
+    yield from indent(_summary(report, colour), width, "", "  ")
+
+
+def diagnosis_lines(diagnosis: Diagnosis, width: int, colour: bool) -> Iterator[str]:
+    yield from finding_lines(diagnosis.finding, width, colour)
+    if diagnosis.symptoms:
+        names = ", ".join(f"{item.id} ({item.subject})" if item.subject else item.id for item in diagnosis.symptoms)
+        yield from indent(say(t("also explains: {names}", names=printable(names))), width, _MARGIN, _MARGIN + "  ")
+
+
+def finding_lines(finding: Finding, width: int, colour: bool) -> Iterator[str]:
+    """Yield one finding: level and sentence, what to do, what it rests on."""
+    word = paint(pad(level_word(finding.level), 7), finding.level, colour)
+    title = indent(printable_text(say(finding.title)), width, "", _MARGIN)
+    yield f"{word}  {paint(title[0], 'bold', colour)}"
+    for line in title[1:]:
+        yield paint(line, "bold", colour)
+    if finding.advice is not None:
+        yield from indent(printable_text(say(finding.advice)), width, _MARGIN + "→ ", _MARGIN + "  ")
+    if finding.fix:
+        yield from indent(say(t("mend it: doctor fix {id}", id=finding.id)), width, _MARGIN + "→ ", _MARGIN + "  ")
+    basis = " · ".join(f"{row.fact} = {printable(row.value)}" for row in finding.evidence)
+    footer = f"[{finding.id}]" + (f" {basis}" if basis else "")
+    for line in indent(footer, width, _MARGIN, _MARGIN + "  "):
+        yield paint(line, "dim", colour)
+
+
+def printable_text(text: str) -> str:
+    """Return a sentence safe for a terminal, its own line breaks kept and no backslash doubled."""
+    return "\n".join(printable(line).replace("\\\\", "\\") for line in text.splitlines())
+
+
+def _could_not_look(report: Report, width: int, colour: bool) -> Iterator[str]:
+    for item in report.unanswered:
+        words = say(
+            t("{section} could not be read: {why}. {count} checks have no answer.",
+              section=item.section, why=say(item.why).rstrip(".。"), count=len(item.checks))
+        )  # fmt: skip
+        first, *rest = indent(printable_text(words), width, "", _MARGIN)
+        yield f"{paint(pad(level_word('unknown'), 7), 'unknown', colour)}  {first}"
+        yield from rest
+    for crashed in report.crashed:
+        yield from indent(say(t("a check of ours broke, please report it: {what}", what=printable(crashed))), width, "", _MARGIN)
+
+
+def _summary(report: Report, colour: bool) -> str:
+    counts = {level: 0 for level in ("fail", "warn", "note", "unknown")}
+    for finding in report.findings():
+        counts[finding.level] += 1
+    parts = [
+        paint(f"{count} {level_word(level)}", level, colour)
+        for level, count in counts.items()
+        if count and level != "unknown"
+    ]
+    if not parts and not report.unanswered and not report.crashed:
+        parts.append(paint(say("nothing wrong found"), "good", colour))
+    parts.append(say(t("{count} checks passed", count=len(report.passed))))
+    if report.not_applicable:
+        parts.append(say(t("{count} do not apply here", count=len(report.not_applicable))))
+    if report.unanswered:
+        unanswered = sum(len(item.checks) for item in report.unanswered)
+        parts.append(paint(say(t("{count} could not look", count=unanswered)), "unknown", colour))
+    return " · ".join(parts)
+
+
+def brief_line(report: Report) -> str:
+    """Return one line for a login script: the worst finding, how many more, or that all is well."""
+    findings = [diagnosis.finding for diagnosis in report.diagnoses if diagnosis.finding.level in ("fail", "warn")]
+    if findings:
+        first = f"{level_word(findings[0].level)}: {printable_text(say(findings[0].title))}"
+        more = say(t("(+{count} more: doctor check)", count=len(findings) - 1)) if len(findings) > 1 else "(doctor check)"
+        return f"doctor: {first} {more}"
+    if report.unanswered:
+        names = ", ".join(item.section for item in report.unanswered)
+        return say(t("doctor: could not look at {names} (doctor check)", names=names))
+    return say(t("doctor: nothing wrong found, {count} checks passed", count=len(report.passed)))
