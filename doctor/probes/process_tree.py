@@ -1,0 +1,126 @@
+"""Who a process is (beyond its number), and what it and its children use. Cheap enough to ask once a second.
+
+Straight from /proc: a walk over every process of a shared machine would cost more than the answer is worth.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Stat:
+    """The fields of /proc/PID/stat that matter here."""
+
+    state: str
+    parent_pid: int
+    cpu_ticks: int
+    """User and system time, in ticks; of exited and reaped children too."""
+    threads: int
+    start_ticks: int
+    """When it started, in ticks since boot: with the pid, this names one process for good."""
+    rss_bytes: int
+
+
+def parse_stat(text: str) -> Stat:
+    """Parse one line of /proc/PID/stat.
+
+    Raises:
+        ValueError: it is not such a line.
+    """
+    # 4242 (python -u (x)) S 1 4242 4242 0 -1 4194560 ...     the name may hold blanks and parentheses
+    fields = text.rpartition(")")[2].split()
+    if len(fields) < 22:
+        raise ValueError(f"not a /proc/PID/stat line: {text[:80]!r}")
+    return Stat(
+        state=fields[0],
+        parent_pid=int(fields[1]),
+        cpu_ticks=sum(int(fields[index]) for index in (11, 12)),
+        threads=int(fields[17]),
+        start_ticks=int(fields[19]),
+        rss_bytes=int(fields[21]) * PAGE_BYTES,
+    )
+
+
+def read_stat(pid: int) -> Stat | None:
+    """Return the stat of a process; None when there is none with that number."""
+    try:
+        return parse_stat(Path(f"/proc/{pid}/stat").read_bytes().decode("utf-8", "replace"))
+    except (OSError, ValueError):
+        return None
+
+
+def is_alive(pid: int, start_ticks: int) -> bool:
+    """Return whether that very process still runs. A zombie has ended."""
+    stat = read_stat(pid)
+    return stat is not None and stat.start_ticks == start_ticks and stat.state not in "ZX"
+
+
+def here() -> tuple[str, str, str]:
+    """Return (hostname, boot id, PID namespace): a pid means something only where all three agree."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        namespace = os.readlink("/proc/self/ns/pid").replace(" ", "")
+    except OSError:
+        boot, namespace = "", ""
+    return socket.gethostname().replace(" ", "") or "localhost", boot or "-", namespace or "-"
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the children of ``pid``, from its threads' ``children`` files, else from the whole process table."""
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+    except (OSError, ValueError):
+        return [other for other in _all_pids() if (stat := read_stat(other)) and stat.parent_pid == pid]
+    return found
+
+
+def _all_pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+
+
+def tree_of(pid: int) -> dict[int, Stat]:
+    """Return ``pid`` and all its descendants that run now."""
+    tree: dict[int, Stat] = {}
+    waiting = [pid]
+    while waiting:
+        one = waiting.pop()
+        stat = read_stat(one)
+        if stat is None or one in tree or stat.state in "ZX":
+            continue
+        tree[one] = stat
+        waiting += children_of(one)
+    return tree
+
+
+@dataclass
+class TreeMeter:
+    """Turns two looks at a process tree into a CPU share."""
+
+    pid: int
+    _ticks: dict[tuple[int, int], int] | None = None
+    _at: float = 0.0
+
+    def sample(self, now: float) -> dict[str, float | int | None]:
+        """Return cpu_pct (100: one core; None on the first look), rss_bytes, processes and threads of the tree."""
+        tree = tree_of(self.pid)
+        ticks = {(pid, stat.start_ticks): stat.cpu_ticks for pid, stat in tree.items()}
+        cpu_pct = None
+        if self._ticks is not None and now > self._at:
+            used = sum(max(0, count - self._ticks.get(key, 0)) for key, count in ticks.items())
+            cpu_pct = round(100 * used / TICKS_PER_S / (now - self._at), 1)
+        self._ticks, self._at = ticks, now
+        return {
+            "cpu_pct": cpu_pct,
+            "rss_bytes": sum(stat.rss_bytes for stat in tree.values()),
+            "processes": len(tree),
+            "threads": sum(stat.threads for stat in tree.values()),
+        }
