@@ -1,0 +1,1 @@
+"""Reported problems as a test: a file of cases in, found / missed / forbidden out."""

@@ -1,0 +1,144 @@
+"""Asks the doctor about one case and compares the answer: found, missed, forbidden, extra, not checked."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from doctor.judge import judge
+from doctor.model import Finding, Report
+from tests.cases.adapter import to_snapshot
+from tests.cases.forbidden import Given, rule
+from tests.cases.names import LEVEL_OF, ours
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Case = Mapping[str, Any]
+Lint = Callable[[str, Mapping[str, str]], list[Finding]]
+
+
+@dataclass
+class Outcome:
+    """How one case went. ``passed``: nothing missed or forbidden, and an innocent one stayed quiet."""
+
+    case_id: str
+    area: str
+    found: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+    forbidden: list[str] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
+    extra: list[str] = field(default_factory=list)
+    """Findings above note that nobody expected: a fault where ``expect`` is empty, worth a look elsewhere."""
+    ignored_keys: list[str] = field(default_factory=list)
+    crashed: list[str] = field(default_factory=list)
+    findings: tuple[Finding, ...] = ()
+    innocent: bool = False
+    script_not_read: bool = False
+    """The case has a script and there is nothing to read it with."""
+
+    @property
+    def passed(self) -> bool:
+        noise = self.extra if self.innocent else []
+        return not (self.missed or self.forbidden or self.crashed or noise)
+
+    def explain(self) -> str:
+        """Return one line a fault, for an assertion's message."""
+        parts = (
+            ("missed", self.missed),
+            ("forbidden", self.forbidden),
+            ("extra", self.extra),
+            ("crashed", self.crashed),
+        )
+        said = "; ".join(f"{item.level} {item.id}: {item.title}" for item in self.findings)
+        return (
+            "; ".join(f"{name}: {', '.join(what)}" for name, what in parts if what)
+            + f" | said: {said or 'nothing'}"
+        )
+
+
+def load_cases(path: Path) -> list[dict[str, Any]]:
+    """Read a file of cases.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not TOML, or has no ``[[case]]``.
+    """
+    cases = tomllib.loads(path.read_text(encoding="utf-8")).get("case")
+    if not isinstance(cases, list):
+        raise ValueError(f"{path}: no [[case]] in it")
+    return cases
+
+
+def find_lint() -> Lint | None:
+    """Return ``doctor.lint.lint_source`` when this doctor reads scripts."""
+    function: Lint | None = getattr(importlib.import_module("doctor.lint"), "lint_source", None)
+    return function
+
+
+def run_case(case: Case, lint: Lint | None = None) -> Outcome:
+    """Judge the machine, read the script, and compare with what the case expects and rules out."""
+    facts, script = case.get("facts", {}), case.get("script")
+    snapshot, ignored = to_snapshot(case["id"], facts)
+    report = judge(snapshot)
+    findings = report.findings() + _script_findings(script, facts, lint)
+    outcome = Outcome(
+        case_id=case["id"],
+        area=case.get("area", ""),
+        ignored_keys=ignored,
+        crashed=list(report.crashed),
+        findings=tuple(findings),
+        innocent=not case.get("expect"),
+        script_not_read=script is not None and lint is None,
+    )
+    _compare_expected(outcome, case.get("expect", []))
+    _compare_forbidden(outcome, case.get("must_not", []), _given(findings, report, case["id"], facts))
+    return outcome
+
+
+def _script_findings(script: str | None, facts: Case, lint: Lint | None) -> list[Finding]:
+    if script is None or lint is None:
+        return []
+    versions = dict(facts.get("packages", {}))
+    for name in ("torch", "python"):
+        if name in facts:
+            versions[name] = facts[name]
+    return lint(script, versions)
+
+
+def _given(findings: list[Finding], report: Report, case_id: str, facts: Case) -> Given:
+    def rejudge(changed: Case) -> list[Finding]:
+        return judge(to_snapshot(case_id, changed)[0]).findings()
+
+    return Given(findings=tuple(findings), report=report, facts=facts, rejudge=rejudge)
+
+
+def _compare_expected(outcome: Outcome, expected: list[Case]) -> None:
+    wanted_ids: set[str] = set()
+    for row in expected:
+        names, level = ours(row["finding"]), LEVEL_OF[row["severity"]]
+        wanted_ids.update(names)
+        given = [item for item in outcome.findings if item.id in names]
+        if any(item.level == level for item in given):
+            outcome.found.append(row["finding"])
+        else:
+            seen = ", ".join(sorted({item.level for item in given})) or "not given"
+            outcome.missed.append(f"{row['finding']} ({level}; {seen})")
+    loud = [item for item in outcome.findings if item.level in ("fail", "warn") and item.id not in wanted_ids]
+    outcome.extra = [f"{item.id} ({item.level})" for item in loud]
+
+
+def _compare_forbidden(outcome: Outcome, entries: list[str], given: Given) -> None:
+    for entry in entries:
+        broken = rule(entry)
+        if broken is None:
+            outcome.not_checked.append(entry)
+        elif broken(given):
+            outcome.forbidden.append(entry)

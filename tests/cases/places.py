@@ -1,0 +1,98 @@
+"""Where a case was rented and what it is mounted on; caches lie where their libraries put them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from doctor.model import Mount, Place, Platform, Reading, Storage, WriteProbe, ok
+
+if TYPE_CHECKING:
+    from tests.cases.adapter import Seen
+
+MB, GB = 1 << 20, 1 << 30
+
+# Names that only that platform sets.
+_MARKERS = (
+    ("runpod", ("RUNPOD_POD_ID",)),
+    ("autodl", ("AutoDLContainerUUID", "AutoDLService")),
+    ("vast", ("VAST_CONTAINERLABEL", "CONTAINER_ID")),
+    ("kaggle", ("KAGGLE_KERNEL_RUN_TYPE",)),
+    ("colab", ("COLAB_GPU", "COLAB_RELEASE_TAG")),
+    ("slurm", ("SLURM_JOB_ID",)),
+    ("kubernetes", ("KUBERNETES_SERVICE_HOST",)),
+)
+
+
+def platform(environment: Mapping[str, str] | None) -> Reading[Platform]:
+    """Return the platform that the variables show; *skipped* when they were not looked at or show none."""
+    for name, markers in _MARKERS:
+        evidence = tuple(marker for marker in markers if marker in (environment or {}))
+        if evidence:
+            rented = str((environment or {}).get("RUNPOD_GPU_COUNT", ""))
+            return ok(
+                Platform(name=name, evidence=evidence, gpus_rented=int(rented) if rented.isdigit() else None),
+                "case",
+            )
+    return Reading(status="skipped")
+
+
+def storage(seen: Seen) -> Reading[Storage]:
+    """Return mounts, the caches' places and write probes; *skipped* when the case names none."""
+    mounts = tuple(_mount(path, row) for path, row in seen.take("mounts", {}).items())
+    probe = seen.take("write_probe")
+    if not mounts and not probe:
+        return Reading(status="skipped")
+    bare = Storage(mounts=mounts)
+    probes = (
+        (WriteProbe(path=probe["path"], size_bytes=int(probe.get("mb", 1) * MB), errno=probe["errno"]),)
+        if probe
+        else ()
+    )
+    return ok(
+        Storage(mounts=mounts, places=_places(seen.get("env") or {}, bare), write_probes=probes), "case"
+    )
+
+
+def _mount(path: str, row: Mapping[str, Any]) -> Mount:
+    speed = row.get("read_mb_s")
+    return Mount(
+        path=path,
+        fstype=row.get("fstype", ""),
+        source=row.get("source", ""),
+        size_bytes=_bytes(row, "size"),
+        free_bytes=_bytes(row, "free"),
+        inodes_total=row.get("inodes_total"),
+        inodes_free=row.get("inodes_free"),
+        quota_bytes=_bytes(row, "quota"),
+        quota_used_bytes=_bytes(row, "used"),
+        read_bytes_per_s=None if speed is None else float(speed * MB),
+        rotational=row.get("rotational"),
+        read_only=row.get("read_only"),
+        error=row.get("error", ""),
+    )
+
+
+def _bytes(row: Mapping[str, Any], what: str) -> int | None:
+    if f"{what}_mb" in row:
+        return int(row[f"{what}_mb"] * MB)
+    return int(row[f"{what}_gb"] * GB) if f"{what}_gb" in row else None
+
+
+def _places(environment: Mapping[str, str], storage: Storage) -> tuple[Place, ...]:
+    home = environment.get("HOME", "/root")
+    cache = environment.get("XDG_CACHE_HOME", f"{home}/.cache")
+    wanted = (
+        ("hf_home", "HF_HOME", f"{cache}/huggingface"),
+        ("torch_home", "TORCH_HOME", f"{cache}/torch"),
+        ("tmp", "TMPDIR", "/tmp"),
+        ("home", "HOME", home),
+    )
+    found = []
+    for name, variable, default in wanted:
+        path = environment.get(variable, default)
+        mount = storage.mount(path)
+        if mount:
+            set_by = variable if variable in environment else ""
+            found.append(Place(name=name, path=path, mount=mount.path, set_by=set_by))
+    return tuple(found)
