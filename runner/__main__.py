@@ -1,0 +1,42 @@
+"""``python -u RUN_DIR/code/runner/__main__.py RUN_DIR [--resume]``: read plan.json, train, leave with a number.
+
+Started by path. Until our own imports are done nothing but this package's parent may answer to the name ``runner``:
+the script's folder (Python puts it first; our ``profile.py`` would hide the standard library's) and the working
+directory (a user's own ``runner.py``) come off ``sys.path``, and the working directory goes back to its end.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 (pathlib is imported after this)
+
+
+def put_our_code_first() -> list[str]:
+    """Make ``sys.path`` find our package first; return the entries taken off that belong to the user."""
+    home = os.path.dirname(_PACKAGE_DIR)  # noqa: PTH120
+    here = os.path.realpath(os.getcwd())  # noqa: PTH109
+    taken = [entry for entry in sys.path if os.path.realpath(entry or here) == here]
+    ours = {os.path.realpath(_PACKAGE_DIR), os.path.realpath(home), here}
+    sys.path[:] = [home, *(entry for entry in sys.path if os.path.realpath(entry or here) not in ours)]
+    return [entry for entry in taken if os.path.realpath(entry or here) not in {_PACKAGE_DIR, home}]
+
+
+def main(argv: list[str]) -> int:
+    arguments = [argument for argument in argv if argument != "--resume"]
+    if len(arguments) != 1:
+        print("usage: python -u RUN_DIR/code/runner/__main__.py RUN_DIR [--resume]", file=sys.stderr)  # noqa: T201
+        return 2
+    users_entries = put_our_code_first()
+    from runner.signals import StopRequest
+
+    stop = StopRequest.install()
+    from runner.session import run_session
+
+    sys.path += users_entries
+    return run_session(arguments[0], resume="--resume" in argv, stop=stop)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
