@@ -1,8 +1,8 @@
-"""``python -u RUN_DIR/code/runner/__main__.py RUN_DIR [--resume]``: read plan.json, train, leave with a number.
+"""``python -u RUN_DIR/code/runner/__main__.py RUN_DIR [--resume]``: read plan.json, train, leave.
 
-Started by path. Until our own imports are done nothing but this package's parent may answer to the name ``runner``:
+Started by path. Until our own imports are done only this package's parent may answer to the name ``runner``:
 the script's folder (Python puts it first; our ``profile.py`` would hide the standard library's) and the working
-directory (a user's own ``runner.py``) come off ``sys.path``, and the working directory goes back to its end.
+directory (a user's own ``runner.py``) come off ``sys.path``; the working directory goes back to its end.
 """
 
 from __future__ import annotations

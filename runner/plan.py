@@ -1,7 +1,7 @@
 """A :class:`Profile` made into a :class:`Plan` for one machine: every choice settled, each with its reason.
 
-Pure: the machine is handed in as :class:`MachineFacts`. The trainer reads ``plan.json`` and nothing else, so a
-plan is complete, and two plans with one digest train the same numbers on the same machine.
+Pure: the machine is handed in as :class:`MachineFacts`. The trainer reads ``plan.json`` and nothing else, so
+a plan is complete, and two plans with one digest train the same numbers on the same machine.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, lt=1)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Sha256 = Annotated[str, Meta(pattern="^([0-9a-f]{64})?$")]
 
 
 class RunSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +95,7 @@ class DataSection(msgspec.Struct, frozen=True, kw_only=True):
     """Rows whose texts are equal count once, before the split, so that no held-out text was trained on."""
     train_limit: Positive | None = None
     eval_limit: Positive | None = None
-    sha256: Sha256 | Literal[""] = ""
+    sha256: Sha256 = ""
     """Of the one training file, or of a folder's listing (see ``runner.inputs.tree_sha256``)."""
 
 

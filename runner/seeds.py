@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 
 PURPOSES = ("init", "split", "order", "step", "loader", "python-hash")
-"""init: new weights; split: which rows are held out; order: of samples, with (epoch); step: dropout and whatever
-else draws in a training step, with (step); loader: the loader's private generator, with (epoch)."""
+"""init: new weights; split: which rows are held out; order: of samples, with (epoch); step: dropout and
+whatever else draws in a training step, with (step); loader: the loader's private generator, with (epoch)."""
 
 
 def seed_for(seed: int, purpose: str, *numbers: int) -> int:

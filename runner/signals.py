@@ -1,4 +1,4 @@
-"""SIGTERM, SIGINT and SIGHUP as a flag that the trainer reads between steps; a second SIGINT leaves at once."""
+"""SIGTERM, SIGINT and SIGHUP as a flag, read between steps; a second SIGINT leaves at once."""
 
 from __future__ import annotations
 
