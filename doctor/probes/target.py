@@ -1,13 +1,38 @@
-"""Which interpreter is judged, and what can be known of it without running it. (Owned by the Python probes.)"""
+"""Which interpreter is judged: ``--python``, VIRTUAL_ENV, CONDA_PREFIX, the first ``python`` on PATH, else our own.
+
+A tool environment of ours (uv tool, pipx, uvx) holds the doctor and nothing that trains: it is judged only when there
+is no other Python at all.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from doctor.model import Text, t
+from doctor.probes.bounded import names_in, read_bytes, text_or_empty
+from doctor.probes.interpreter import Layout, ask_child, read_layout
+from doctor.probes.search_path import SearchPath, search_path
+
 if TYPE_CHECKING:
     from doctor.probes import Context
+
+DEADLINE_S = 3.0
+"""A folder on PATH may lie on a mount that hangs."""
+
+
+class BadPython(ValueError):  # noqa: N818 - it is what it says
+    """``--python`` names something that is no interpreter. ``text`` says what it is and what would do."""
+
+    def __init__(self, text: Text) -> None:
+        super().__init__(str(text))
+        self.text = text
 
 
 @dataclass(frozen=True)
@@ -21,7 +46,175 @@ class Target:
     kind: str = ""
     chosen_by: str = ""
     site_packages: tuple[Path, ...] = field(default=())
+    """Folders of installed packages in import order, PYTHONPATH and user site included."""
+    layout: Layout | None = None
+    search: SearchPath | None = None
+    problem: Text | None = None
+    """Why it cannot run, or why none could be looked for."""
+    first_on_path: Path | None = None
+    """What ``python`` runs in this session, where that is another one."""
+
+    @property
+    def minor(self) -> str:
+        return self.layout.minor if self.layout else ""
 
 
-def find_target(context: Context) -> Target:
-    raise NotImplementedError
+def find_target(context: Context, own_prefix: str | None = None) -> Target:
+    """Return the interpreter to judge. Looks for at most three seconds.
+
+    Raises:
+        BadPython: ``context.python`` names no interpreter.
+    """
+    answer: list[Target | BadPython] = []
+
+    def look() -> None:
+        try:
+            answer.append(_look(context, own_prefix or sys.prefix))
+        except BadPython as error:
+            answer.append(error)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(DEADLINE_S)
+    if not answer:
+        why = t("looking for Python took longer than {seconds} s: a folder on PATH hangs", seconds=round(DEADLINE_S))
+        return Target(executable=None, problem=why)
+    if isinstance(answer[0], BadPython):
+        raise answer[0]
+    return answer[0]
+
+
+def _look(context: Context, own_prefix: str) -> Target:
+    if context.python is not None:
+        return describe(context, resolve_given(context.python, context), "--python")
+    for executable, chosen_by in candidates(context):
+        target = describe(context, executable, chosen_by)
+        if not (str(target.prefix) == own_prefix and is_tool_environment(target.prefix)):
+            return target
+    ours = Path(own_prefix) / "bin" / "python"
+    if ours.exists():
+        return describe(context, ours, "ours")
+    return Target(executable=None, problem=t("there is no Python here: none on PATH, no VIRTUAL_ENV, no CONDA_PREFIX"))
+
+
+def describe(context: Context, executable: Path, chosen_by: str) -> Target:
+    """Return the target for an interpreter that was chosen."""
+    layout = read_layout(executable)
+    found = search_path(layout, context.environ, context.cwd, same_user=os.getuid() == os.geteuid())
+    first = next(on_path(context), None)
+    return Target(
+        executable=executable,
+        prefix=layout.prefix,
+        version=layout.version,
+        kind=layout.kind,
+        chosen_by=chosen_by,
+        site_packages=found.folders,
+        layout=layout,
+        search=found,
+        problem=layout.problem,
+        first_on_path=None if first is None or _same(first, executable) else first,
+    )
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths run as the same environment: the same folder, however the link is named."""
+    return os.path.realpath(one.parent) == os.path.realpath(other.parent) and os.path.realpath(one) == os.path.realpath(other)
+
+
+def candidates(context: Context) -> Iterator[tuple[Path, str]]:
+    """Yield interpreters in the order they are preferred, with what named them."""
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if folder := context.environ.get(variable):
+            for name in ("python", "python3"):
+                if os.path.lexists(path := Path(folder) / "bin" / name):  # a dead link is an environment that is broken
+                    yield path, variable
+                    break
+    for path in on_path(context):
+        yield path, "PATH"
+
+
+def on_path(context: Context) -> Iterator[Path]:
+    """Yield what ``python``, then ``python3``, runs: each executable of that name on PATH, shims looked through."""
+    for name in ("python", "python3"):
+        for folder in context.environ.get("PATH", "").split(":"):
+            path = Path(os.path.join(context.cwd, folder, name))  # noqa: PTH118 - an empty entry is the working directory
+            if path.is_file() and os.access(path, os.X_OK) and (real := through_shim(path, context)) is not None:
+                yield real
+
+
+def through_shim(path: Path, context: Context) -> Path | None:
+    """Return the interpreter behind pyenv's shim or another wrapper script; None where it leads nowhere."""
+    try:
+        head = read_bytes(path, 4096)
+    except OSError:
+        return None
+    if not head.startswith(b"#!"):
+        return path
+    if b"pyenv" in head:
+        return _pyenv_python(path, context)
+    answer = ask_child(path)
+    return answer[1] / "bin" / "python3" if answer else None
+
+
+def _pyenv_python(shim: Path, context: Context) -> Path | None:
+    root = Path(context.environ.get("PYENV_ROOT") or shim.parent.parent)
+    for version in pyenv_versions(context.environ, context.cwd, root):
+        matching = [name for name in names_in(root / "versions") if name == version or name.startswith(version + ".")]
+        for name in sorted(matching, key=lambda text: [int(part) for part in re.findall(r"\d+", text)], reverse=True):
+            if (path := root / "versions" / name / "bin" / shim.name).exists():
+                return path
+    return None
+
+
+def pyenv_versions(environ: Mapping[str, str], cwd: Path, root: Path) -> list[str]:
+    """Return the versions that pyenv would try: PYENV_VERSION, ``.python-version`` from here upwards, its global file."""
+    if environ.get("PYENV_VERSION"):
+        return environ["PYENV_VERSION"].split(":")
+    files = [*(folder / ".python-version" for folder in (cwd, *cwd.parents)), root / "version"]
+    texts = (text_or_empty(file, 4096) for file in files)
+    return next((text.split() for text in texts if text.strip()), [])
+
+
+def is_tool_environment(prefix: Path | None) -> bool:
+    """Whether a prefix was made by uv tool, pipx or uvx for one command line tool."""
+    if prefix is None:
+        return False
+    marked = any((prefix / name).exists() for name in ("uv-receipt.toml", "pipx_metadata.json"))
+    # uvx keeps its environments in uv's cache: ~/.cache/uv/archive-v0/Fq3zX...
+    return marked or any(part.startswith(("archive-v", "environments-v")) for part in prefix.parts)
+
+
+def resolve_given(given: str, context: Context) -> Path:
+    """Return the interpreter that ``--python`` means: a path, an environment's folder, or a name on PATH.
+
+    Raises:
+        BadPython: it is none of these.
+    """
+    path = Path(os.path.normpath(os.path.join(context.cwd, os.path.expanduser(given))))  # noqa: PTH111, PTH118
+    if path.is_dir():
+        for name in ("bin/python", "bin/python3"):
+            if os.path.lexists(path / name):
+                return path / name
+        raise BadPython(t("--python {path}: the folder has no bin/python. Give an environment's folder or an interpreter.", path=given))
+    if "/" not in given and not path.exists():
+        return _named_on_path(given, context)
+    if not os.path.lexists(path):
+        raise BadPython(t("--python {path}: there is no such file or folder", path=given))
+    if path.exists() and not (path.is_file() and os.access(path, os.X_OK)):
+        raise BadPython(t("--python {path}: this is not an executable file", path=given))
+    return _interpreter(path, given, context)
+
+
+def _named_on_path(given: str, context: Context) -> Path:
+    for folder in context.environ.get("PATH", "").split(":"):
+        path = Path(os.path.join(context.cwd, folder, given))  # noqa: PTH118
+        if path.is_file() and os.access(path, os.X_OK):
+            return _interpreter(path, given, context)
+    raise BadPython(t("--python {path}: there is no such command on PATH, and no such file here", path=given))
+
+
+def _interpreter(path: Path, given: str, context: Context) -> Path:
+    found = through_shim(path, context) if path.exists() else path
+    if found is None or (path.exists() and not re.match(r"(python|pypy)", Path(os.path.realpath(found)).name) and not ask_child(found)):
+        raise BadPython(t("--python {path}: this is not a Python interpreter", path=given))
+    return found

@@ -1,0 +1,177 @@
+"""What one interpreter on disk is: its prefix, version and kind, from the files around it. It is not run.
+
+The rules are CPython's own (Modules/getpath.py, Lib/site.py): ``pyvenv.cfg`` is looked for beside the executable as it
+was named, the standard library beside the file that it really is.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from doctor.model import Text, t
+from doctor.probes.bounded import names_in, open_regular, text_or_empty
+
+CHILD_DEADLINE_S = 1.0
+BINARY_LIMIT_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Layout:
+    """An interpreter's place on disk. ``version`` may be a minor (``3.11``) where no file says more."""
+
+    executable: Path
+    prefix: Path
+    base_prefix: Path
+    library: Path | None
+    """``lib/python3.11`` of the base installation; None: not found."""
+    version: str = ""
+    kind: str = ""
+    venv: dict[str, str] | None = None
+    """Settings of pyvenv.cfg; None: no virtual environment."""
+    problem: Text | None = field(default=None)
+
+    @property
+    def minor(self) -> str:
+        """``3.11``; empty where even that is unknown."""
+        return ".".join(self.version.split(".")[:2])
+
+    @property
+    def library_name(self) -> str:
+        """``python3.11``, or ``python3.13t`` for a free-threaded build."""
+        return self.library.name if self.library else f"python{self.minor}"
+
+
+def read_layout(executable: Path) -> Layout:
+    """Return what the files around ``executable`` say. A broken environment is described, not refused."""
+    venv, real = _venv_settings(executable), Path(os.path.realpath(executable))
+    prefix = executable.parent.parent
+    if venv is not None and (not real.exists() or prefix in real.parents):
+        real = _base_of_copy(venv, executable)
+    base_prefix, library = find_library(real) if real.exists() else (prefix, None)
+    problem = None if real.exists() else t("{python} points to {base}, which is not there", python=str(executable), base=str(real))
+    if venv is None:
+        prefix = base_prefix
+    version = _version(real, base_prefix, library, venv or {}, prefix)
+    if not version and real.exists():
+        version, base_prefix = ask_child(executable) or ("", base_prefix)
+        prefix = prefix if venv is not None else base_prefix
+    return Layout(executable, prefix, base_prefix, library, version, _kind(prefix, venv), venv, problem)
+
+
+def _venv_settings(executable: Path) -> dict[str, str] | None:
+    for folder in (executable.parent, executable.parent.parent):
+        if text := text_or_empty(folder / "pyvenv.cfg", 1 << 16):
+            return parse_pyvenv(text)
+    return None
+
+
+def parse_pyvenv(text: str) -> dict[str, str]:
+    """Return the settings of a pyvenv.cfg, keys in lower case."""
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {key.strip().lower(): value.strip() for key, sign, value in pairs if sign}
+
+
+def _base_of_copy(venv: dict[str, str], executable: Path) -> Path:
+    """Return the base interpreter of an environment made with ``--copies``, or of one whose link is dead."""
+    home = Path(venv.get("home") or executable.parent)
+    named = [home / name for name in (executable.name, "python3", "python")]
+    return Path(os.path.realpath(next((path for path in named if path.exists()), named[0])))
+
+
+_LIBRARY = re.compile(r"python(\d\.\d+)(t?)$")
+# python3.11  python3.13t  python3.7m
+_BINARY = re.compile(r"python(\d\.\d+)(t?)[dm]*$")
+
+
+def find_library(real: Path) -> tuple[Path, Path | None]:
+    """Return prefix and standard library of a real (link-free) executable: the nearest ``lib/pythonX.Y/os.py`` above."""
+    named = _BINARY.match(real.name)
+    wanted = f"python{named[1]}{named[2]}" if named else ""
+    for above in list(real.parents)[1:5]:
+        for lib in ("lib", "lib64"):
+            found = [name for name in names_in(above / lib) if _LIBRARY.match(name) and wanted in ("", name)]
+            found = [name for name in found if (above / lib / name / "os.py").is_file()]
+            if len(found) == 1:
+                return above, above / lib / found[0]
+    return real.parent.parent, None
+
+
+def _version(real: Path, base: Path, library: Path | None, venv: dict[str, str], prefix: Path) -> str:
+    """Return the fullest version: what the base installation says, then its binary, then pyvenv.cfg (which goes stale)."""
+    named = _LIBRARY.match(library.name) if library else None
+    minor = named[1] if named else ""
+    noted = ".".join((venv.get("version") or venv.get("version_info") or "").split(".")[:3])
+    if not minor:
+        own = [match[1] for name in names_in(prefix / "lib") if (match := _LIBRARY.match(name))]
+        return noted or (own[0] if len(own) == 1 else "")
+    return _from_header(base, minor) or _from_conda(base, minor) or from_binary(real, base, minor) or (
+        noted if noted.startswith(minor + ".") else minor
+    )  # fmt: skip
+
+
+def _from_header(base: Path, minor: str) -> str:
+    for name in names_in(base / "include"):
+        if (match := _BINARY.match(name)) and match[1] == minor:
+            # #define PY_VERSION              "3.11.7"
+            found = re.search(r'#define\s+PY_VERSION\s+"([^"]{1,20})"', text_or_empty(base / "include" / name / "patchlevel.h"))
+            if found and found[1].startswith(minor + "."):
+                return found[1]
+    return ""
+
+
+def _from_conda(base: Path, minor: str) -> str:
+    # python-3.10.13-h955ad1f_0.json
+    pattern = re.compile(rf"python-({re.escape(minor)}\.[^-]+)-[^-]+\.json$")
+    return next((match[1] for name in names_in(base / "conda-meta") if (match := pattern.match(name))), "")
+
+
+def from_binary(real: Path, base: Path, minor: str) -> str:
+    """Return the version literal that Py_GetVersion prints, found in the executable or its libpython."""
+    libraries = [base / lib / f"libpython{minor}.so.1.0" for lib in ("lib", "lib64")]
+    # \x003.11.2\x00
+    pattern = re.compile(rb"\0(" + re.escape(minor).encode() + rb"\.\d{1,3}(?:(?:a|b|rc)\d+)?\+?)\0")
+    for path in (real, *libraries):
+        try:
+            fd = open_regular(path)
+        except OSError:
+            continue
+        try:
+            size = min(os.fstat(fd).st_size, BINARY_LIMIT_BYTES)
+            with mmap.mmap(fd, size, prot=mmap.PROT_READ) as data:
+                if found := pattern.search(data):
+                    return found[1].decode()
+        except (OSError, ValueError):  # an empty file cannot be mapped
+            continue
+        finally:
+            os.close(fd)
+    return ""
+
+
+def ask_child(executable: Path) -> tuple[str, Path] | None:
+    """Return version and prefix as the interpreter itself prints them within a second: the last resort."""
+    code = "import sys; print('%d.%d.%d' % sys.version_info[:3]); print(sys.prefix)"
+    try:
+        done = subprocess.run(
+            [executable, "-I", "-S", "-c", code], capture_output=True, timeout=CHILD_DEADLINE_S, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = os.fsdecode(done.stdout).splitlines()
+    return (lines[0], Path(lines[1])) if done.returncode == 0 and len(lines) == 2 else None
+
+
+def _kind(prefix: Path, venv: dict[str, str] | None) -> str:
+    if venv is not None:
+        return "uv" if "uv" in venv else "venv"
+    if (prefix / "conda-meta").is_dir():
+        return "conda"
+    if prefix.parent.name == "versions" and (prefix.parent.parent / "shims").is_dir():
+        return "pyenv"
+    if "/uv/python/" in f"{prefix}/":
+        return "uv"
+    return "system" if str(prefix) in ("/usr", "/usr/local", "/") else "standalone"
