@@ -1,7 +1,7 @@
 """Runs py-spy beside a process, without ever stopping it, in short windows that are read when they end.
 
-Always ``--nonblocking``: blocking mode stops every OS thread on every look, which costs a torch process up to two
-thirds of its speed. The output goes to memory files, so a full disk costs no stacks.
+Always ``--nonblocking``: blocking mode stops every OS thread on every look, which costs a torch process up
+to two thirds of its speed. The output goes to memory files, so a full disk costs no stacks.
 """
 
 from __future__ import annotations
@@ -103,19 +103,20 @@ class Window:
             if pid:
                 self._reap(status, usage.ru_utime + usage.ru_stime)
             elif time.monotonic() - self._begun > 3 * self.seconds + 20:
-                self._process.kill()  # reaped by the next poll
+                os.kill(self._process.pid, signal.SIGKILL)  # reaped by the next poll
         return self._sample
 
     def stop(self) -> Sample:
         """End the window now and return what it has (SIGINT: on SIGTERM py-spy loses everything)."""
         process = self._process
         if process is not None and self._sample is None:
-            process.send_signal(signal.SIGINT)
+            # Popen.send_signal would reap a process that has just ended, and lose what it cost.
+            os.kill(process.pid, signal.SIGINT)
             end = time.monotonic() + STOP_WAIT_S
             while self.poll() is None and time.monotonic() < end:
                 time.sleep(0.02)
             if self.poll() is None:
-                process.kill()
+                os.kill(process.pid, signal.SIGKILL)
                 _, status, usage = os.wait4(process.pid, 0)
                 self._reap(status, usage.ru_utime + usage.ru_stime)
         assert self._sample is not None

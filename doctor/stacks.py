@@ -1,7 +1,7 @@
 """py-spy's raw stacks folded into hottest functions, and its errors told apart. Pure: text in, records out.
 
-A share is of *instants*: of the times a process was looked at, how often was this function on (total) or on top
-of (self) the stack of that thread. Waiting counts, since waiting for data is what one looks for.
+A share is of *instants*: of the times a process was looked at, how often was this function on (total) or on
+top of (self) the stack of that thread. Waiting counts, since waiting for data is what one looks for.
 """
 
 from __future__ import annotations

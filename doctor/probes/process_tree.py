@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -21,7 +23,7 @@ class Stat:
     state: str
     parent_pid: int
     cpu_ticks: int
-    """User and system time, in ticks; of exited and reaped children too."""
+    """User and system time, in ticks; its children's not among it."""
     threads: int
     start_ticks: int
     """When it started, in ticks since boot: with the pid, this names one process for good."""
@@ -66,25 +68,37 @@ def here() -> tuple[str, str, str]:
     """Return (hostname, boot id, PID namespace): a pid means something only where all three agree."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        namespace = os.readlink("/proc/self/ns/pid").replace(" ", "")
+        namespace = str(Path("/proc/self/ns/pid").readlink())
     except OSError:
         boot, namespace = "", ""
     return socket.gethostname().replace(" ", "") or "localhost", boot or "-", namespace or "-"
 
 
+@cache
+def _kernel_lists_children() -> bool:
+    return Path(f"/proc/self/task/{os.getpid()}/children").exists()
+
+
 def children_of(pid: int) -> list[int]:
-    """Return the children of ``pid``, from its threads' ``children`` files, else from the whole process table."""
-    found: list[int] = []
-    try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
-    except (OSError, ValueError):
+    """Return the children of ``pid``: its threads' ``children`` files, else a walk over the process table."""
+    if not _kernel_lists_children():
         return [other for other in _all_pids() if (stat := read_stat(other)) and stat.parent_pid == pid]
+    found: list[int] = []
+    for task in _names(f"/proc/{pid}/task"):
+        with suppress(OSError):  # a thread that has just ended
+            found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
     return found
 
 
 def _all_pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    return [int(name) for name in _names("/proc") if name.isdecimal()]
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names alone are wanted, many times a second
+    except OSError:
+        return []
 
 
 def tree_of(pid: int) -> dict[int, Stat]:
@@ -110,7 +124,7 @@ class TreeMeter:
     _at: float = 0.0
 
     def sample(self, now: float) -> dict[str, float | int | None]:
-        """Return cpu_pct (100: one core; None on the first look), rss_bytes, processes and threads of the tree."""
+        """Return cpu_pct (100: one core; None at first), rss_bytes, processes and threads of the tree."""
         tree = tree_of(self.pid)
         ticks = {(pid, stat.start_ticks): stat.cpu_ticks for pid, stat in tree.items()}
         cpu_pct = None
