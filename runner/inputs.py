@@ -1,4 +1,5 @@
-"""Where a profile's model and data lie on this machine, and whether they are what was pinned. No torch, no network.
+"""Where a profile's model and data lie on this machine, and whether they are what was pinned. No torch, no
+network.
 
 An installed package is found by its distribution's name and read as files; it is never imported.
 """
@@ -33,7 +34,8 @@ class PackageInput(msgspec.Struct, frozen=True):
 
     @property
     def install_command(self) -> str:
-        """These packages declare dependencies (sentence-transformers, scikit-learn) that a run does not use."""
+        """These packages declare dependencies (sentence-transformers, scikit-learn) that a run does not
+        use."""
         return f"pip install --no-deps {self.requirement}"
 
 
@@ -51,12 +53,16 @@ def missing_inputs(profile: Profile) -> list[Text]:
             package_folder(package)
         except InputError as error:
             problems.append(error.problem)
-    named = [("data.train", path) for path in profile.data.train] + [("data.eval", path) for path in profile.data.eval]
+    named = [("data.train", path) for path in profile.data.train] + [
+        ("data.eval", path) for path in profile.data.eval
+    ]
     if profile.model.path:
         named.append(("model.path", profile.model.path))
     for key, path in named:
         if not Path(path).exists():
-            problems.append(t("{key}: there is no {path}; name yours with --set {key}=PATH", key=key, path=path))
+            problems.append(
+                t("{key}: there is no {path}; name yours with --set {key}=PATH", key=key, path=path)
+            )
     return problems
 
 
@@ -83,7 +89,7 @@ def package_folder(package: PackageInput) -> Path:
     if not requirement.specifier.contains(found.version, prereleases=True):
         raise InputError(
             t(
-                "the package {package} is here as {found}, the profile wants {wanted}; install it with: {command}",
+                "the package {package} is here as {found}, not {wanted}; install it with: {command}",
                 package=requirement.name,
                 found=found.version,
                 wanted=str(requirement.specifier),
@@ -108,7 +114,8 @@ def file_sha256(path: Path) -> str:
 
 
 def tree_sha256(folder: Path, pattern: str = "*/*.txt") -> str:
-    """Return one hash for many files: ``sha256sum $(ls -1 */*.txt | LC_ALL=C sort) | sha256sum`` in ``folder``."""
+    """Return one hash for many files: ``sha256sum $(ls -1 */*.txt | LC_ALL=C sort) | sha256sum`` in
+    ``folder``."""
     digest = hashlib.sha256()
     names = sorted(path.relative_to(folder).as_posix().encode() for path in folder.glob(pattern))
     for name in names:
@@ -129,5 +136,8 @@ def verify_files(folder: Path, files: dict[str, str]) -> None:
             raise InputError(t("{path} is missing though the profile pins its hash", path=str(path)))
         if file_sha256(path) != wanted:
             raise InputError(
-                t("{path} is not the file that the profile pins (its SHA-256 differs): not used", path=str(path))
+                t(
+                    "{path} is not the file that the profile pins (its SHA-256 differs): not used",
+                    path=str(path),
+                )
             )
