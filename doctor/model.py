@@ -83,6 +83,8 @@ class Host(Section, frozen=True):
     virtual_machine: str | None = None
     """Hypervisor as DMI names it; empty: looked, none."""
     cpu_model: str | None = None
+    cpu_flags: tuple[str, ...] | None = None
+    """Those of the CPU's flags that decide a precision: avx512_bf16, amx_bf16 (``grep flags /proc/cpuinfo``)."""
     cpu_count: int | None = None
     """What ``os.cpu_count()`` returns: the host's logical CPUs."""
     affinity_count: int | None = None
@@ -494,6 +496,8 @@ class Workload(Section, frozen=True):
     memory_needed_bytes: int | None = None
     """Peak GPU memory that the run needs on one card, from ``doctor plan``."""
     imports: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    """What the run does that asks something of the machine: trainer, torch-compile, flash-attention-2 ... (purpose.py)."""
     seeds_set: tuple[str, ...] | None = None
     deterministic: bool | None = None
     scales_loss_itself: bool | None = None

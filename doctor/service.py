@@ -5,12 +5,17 @@ Imports stay inside the functions: ``doctor check`` must not pay for what ``doct
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from doctor.explain import Explanation
+    from doctor.launch import StartedRun
     from doctor.model import Finding, Report, Snapshot
+    from doctor.pyspy import Sample
+    from doctor.running import PlannedRun
+    from doctor.watching import RunSummary, RunWatcher
 
 
 def examine(python: str | None = None, sections: Iterable[str] | None = None) -> Snapshot:
@@ -34,10 +39,91 @@ def judge(snapshot: Snapshot) -> Report:
     return judge(snapshot)
 
 
+def explain(text: str, snapshot: Snapshot | None) -> Explanation:
+    """Say what an error text means, each cause held against ``snapshot`` where there is one."""
+    from doctor.explain import explain
+
+    return explain(text, snapshot)
+
+
 def exit_code(report: Report, fail_on: str) -> int:
     from doctor.judge import exit_code
 
     return exit_code(report, fail_on)  # type: ignore[arg-type]
+
+
+# -- runs -----------------------------------------------------------------------------------------------------
+def profile_names() -> list[str]:
+    """Return the names of the shipped profiles."""
+    from doctor.running import profile_names
+
+    return profile_names()
+
+
+def plan_run(
+    profile: str,
+    overrides: Sequence[str] = (),
+    python: str | None = None,
+    snapshot: Snapshot | None = None,
+    run_dir: str = "",
+) -> PlannedRun:
+    """Plan a profile (a shipped one's name, or a path) for this machine, and judge the machine for it.
+
+    Raises:
+        doctor.launch.LaunchError: no such profile.
+        runner.profile.ProfileError: with every mistake of the profile and the overrides.
+    """
+    from doctor.running import plan_run
+
+    return plan_run(profile, overrides, examine(python) if snapshot is None else snapshot, run_dir)
+
+
+def start_run(planned: PlannedRun, run_dir: Path | None = None) -> StartedRun:
+    """Make the run directory and start the trainer and its sampler. Raises doctor.launch.LaunchError."""
+    from doctor.running import begin
+
+    return begin(planned, run_dir)
+
+
+def resume_run(name: str, python: str | None = None) -> StartedRun:
+    """Go on with a run from its last checkpoint. Raises FileNotFoundError, doctor.launch.LaunchError."""
+    from doctor.running import resume
+    from runner.rundir import find_run
+
+    return resume(find_run(name), python)
+
+
+def stop_run(name: str) -> bool:
+    """Ask a run to save and leave; False: it does not run. Raises FileNotFoundError, doctor.launch.LaunchError."""
+    from doctor.running import stop
+    from runner.rundir import find_run
+
+    return stop(find_run(name))
+
+
+def list_runs(home: Path | None = None) -> list[RunSummary]:
+    """Return the runs under ``home`` (default: DOCTOR_RUNS, else ./runs), newest first."""
+    from doctor.watching import list_runs
+
+    return list_runs(home)
+
+
+def watch_run(name: str) -> RunWatcher:
+    """Return what follows a run, live or over: its directory, its name, or ``last``. Raises FileNotFoundError."""
+    from doctor.watching import RunWatcher
+    from runner.rundir import find_run
+
+    return RunWatcher(find_run(name))
+
+
+def record_stacks(pid: int, seconds: int) -> Sample:
+    """Watch a process and its children from outside for ``seconds``."""
+    from doctor.probes.process_tree import read_stat
+    from doctor.pyspy import record
+    from doctor.stacks import starting_rate
+
+    stat = read_stat(pid)
+    return record(pid, seconds, starting_rate(stat.threads if stat else 0))
 
 
 __all__ = ["Finding", "Mapping", "examine", "exit_code", "judge", "load"]

@@ -1,7 +1,7 @@
 """The layout of a run directory, and the only place that spells its names.
 
     plan.json snapshot.json code/ events/*.jsonl checkpoints/step-00000100/ final/ report.html trainer.log sampler.log
-    trainer.pid sampler.pid stacks/
+    trainer.pid sampler.pid lock stacks/
 
 Whoever can read the directory has the whole run, from another SSH session or next year.
 """
@@ -57,12 +57,23 @@ class RunDir:
 
     @property
     def trainer_pid(self) -> Path:
-        """``PID START_TICKS`` of the trainer (start time from /proc/PID/stat field 22, against PID reuse)."""
+        """``PID START_TICKS HOSTNAME BOOT_ID PID_NAMESPACE`` of the trainer.
+
+        The start time (/proc/PID/stat field 22) is against PID reuse; the rest says where the number means anything."""
         return self.path / "trainer.pid"
 
     @property
     def sampler_pid(self) -> Path:
         return self.path / "sampler.pid"
+
+    @property
+    def lock(self) -> Path:
+        """Held (flock) by the trainer from before it starts until it ends: a run has one writer."""
+        return self.path / "lock"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
 
     def checkpoint(self, step: int) -> Path:
         return self.checkpoints / f"step-{step:08d}"

@@ -1,0 +1,214 @@
+"""Makes a run directory and starts the trainer in it, in a session of its own, with the sampler beside it.
+
+The trainer belongs to the examined interpreter; the sampler to ours. Neither dies with the terminal that started it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+import doctor
+import runner
+from doctor.machine import encode_snapshot
+from doctor.model import Snapshot
+from doctor.trainer_pid import mark_of, trainer_alive, write_mark
+from runner.plan import Plan, decode_plan, encode_plan
+from runner.rundir import RunDir, new_run_name, runs_home
+from runner.text import Text, t
+
+
+class LaunchError(Exception):
+    """A run cannot be made or started. ``text`` says why and what to do."""
+
+    def __init__(self, text: Text) -> None:
+        super().__init__(str(text))
+        self.text = text
+
+
+@dataclass
+class StartedRun:
+    """A run under way, in the process that started it."""
+
+    run: RunDir
+    process: subprocess.Popen[bytes]
+    """The trainer; whoever attaches reaps it here and learns a signal that killed it."""
+    sampler: subprocess.Popen[bytes] | None = None
+    sampler_why: Text | None = None
+    """Why there is no sampler."""
+
+
+def new_run_dir(name: str, now: datetime | None = None) -> Path:
+    """Return a path under :func:`runs_home` that no run has yet."""
+    base = runs_home().absolute() / new_run_name(name, now or datetime.now(timezone.utc))
+    return next(
+        path
+        for path in (base, *(base.with_name(f"{base.name}-{n}") for n in range(2, 1000)))
+        if not path.exists()
+    )
+
+
+def prepare_run(plan: Plan, snapshot: Snapshot, path: Path) -> RunDir:
+    """Make the run directory: our runner's code, the snapshot, and last the plan (from then on it is a run).
+
+    Raises:
+        LaunchError: the directory is taken or cannot be written.
+    """
+    run = RunDir(path.absolute())
+    try:
+        run.make()
+        copy_runner(run)
+        _write(run.snapshot, encode_snapshot(snapshot))
+        _write(run.plan, encode_plan(plan))
+    except FileExistsError:
+        raise LaunchError(
+            t(
+                "{path} already holds a run; give another --run-dir, or go on with it: doctor run --resume {path}",
+                path=str(run.path),
+            )
+        ) from None
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise LaunchError(
+            t("the run directory {path} cannot be written: {error}", path=str(run.path), error=why)
+        ) from None
+    return run
+
+
+def copy_runner(run: RunDir) -> None:
+    """Copy our ``runner`` package alone to ``RUN/code/runner``. Raises OSError."""
+    source = Path(runner.__file__).parent
+    ignore = shutil.ignore_patterns("__pycache__", "*.pyc")
+    shutil.copytree(source, run.code / "runner", ignore=ignore, dirs_exist_ok=True)
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = path.with_name(path.name + ".tmp")
+    with open(temporary, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def start_run(run: RunDir, python: str, resume: bool = False, with_sampler: bool = True) -> StartedRun:
+    """Start the trainer of a prepared run, and the sampler beside it.
+
+    Raises:
+        LaunchError: another trainer writes there, or the interpreter does not start.
+    """
+    lock = take_lock(run)
+    try:
+        process = _start_trainer(run, python, resume, lock)
+    finally:
+        if lock is not None:
+            os.close(lock)  # the trainer holds its own copy; ours would outlive it
+    mark = mark_of(process.pid)
+    if mark is not None:
+        write_mark(run.trainer_pid, mark)
+    started = StartedRun(run, process)
+    if with_sampler:
+        _start_sampler(started)
+    return started
+
+
+def take_lock(run: RunDir) -> int | None:
+    """Return an open file that holds the run's lock; None where the file system knows no locks.
+
+    Raises:
+        LaunchError: a trainer runs, or somebody else is just starting one.
+    """
+    if trainer_alive(run):
+        raise LaunchError(_taken(run))
+    try:
+        fd = os.open(run.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise LaunchError(
+            t("the run directory {path} cannot be written: {error}", path=str(run.path), error=why)
+        ) from None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise LaunchError(_taken(run)) from None
+    except OSError:  # ENOLCK, EOPNOTSUPP: a network disk without locks; the pid has been asked already
+        os.close(fd)
+        return None
+    return fd
+
+
+def _taken(run: RunDir) -> Text:
+    return t("a trainer is already at work in {path}; see it with: doctor watch {path}", path=str(run.path))
+
+
+def _start_trainer(run: RunDir, python: str, resume: bool, lock: int | None) -> subprocess.Popen[bytes]:
+    plan = decode_plan(run.plan.read_bytes())
+    argv = [
+        python,
+        "-u",
+        str(run.code / "runner" / "__main__.py"),
+        str(run.path),
+        *(["--resume"] if resume else []),
+    ]
+    try:
+        with open(run.trainer_log, "ab") as log:
+            return subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=trainer_environment(plan, os.environ),
+                pass_fds=() if lock is None else (lock,),
+            )
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise LaunchError(
+            t("the interpreter {python} could not be started: {error}", python=python, error=why)
+        ) from None
+
+
+def trainer_environment(plan: Plan, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the session's variables with the plan's laid over them; nothing of our own environment is added."""
+    return {**environ, **plan.environment}
+
+
+def _start_sampler(started: StartedRun) -> None:
+    """Start ``python -m doctor.sampler`` in ``RUN/stacks``: a folder of ours, so nobody's ``doctor.py`` is found first."""
+    run = started.run
+    argv = [sys.executable, "-m", "doctor.sampler", str(run.path), "--pid", str(started.process.pid)]
+    try:
+        run.stacks.mkdir(exist_ok=True)
+        with open(run.path / "sampler.log", "ab") as log:
+            started.sampler = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                cwd=run.stacks,
+                env=sampler_environment(os.environ),
+            )
+    except OSError as error:
+        started.sampler_why = t(
+            "the sampler could not be started: {error}", error=error.strerror or str(error)
+        )
+
+
+def sampler_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return variables under which our interpreter finds this very ``doctor``, installed or in a checkout."""
+    home = Path(doctor.__file__).parent.parent
+    if home.name in ("site-packages", "dist-packages"):
+        return dict(environ)
+    return {
+        **environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(home), environ.get("PYTHONPATH", "")])),
+    }

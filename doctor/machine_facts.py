@@ -1,0 +1,74 @@
+"""What of a snapshot decides a plan, and the plan's wishes as facts to be judged with the machine. Pure."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from doctor.model import Facts, Gpu, Reading, Workload
+from runner.plan import MachineFacts, Plan
+
+T = TypeVar("T")
+
+
+def machine_facts(facts: Facts) -> MachineFacts:
+    """Return what :func:`runner.plan.make_plan` asks of a machine. Unknown is taken as the lesser machine."""
+    host, python, torch = _value(facts.host), _value(facts.python), _value(facts.torch)
+    gpus = visible_gpus(facts)
+    return MachineFacts(
+        device="cuda" if gpus and torch is not None and bool(torch.cuda or torch.hip) else "cpu",
+        compute_capability=gpus[0].compute_capability if gpus else "",
+        gpu_name=gpus[0].name if gpus else "",
+        gpu_count=len(gpus),
+        cpu_cores_usable=usable_cores(facts),
+        cpu_flags=(host.cpu_flags or ()) if host else (),
+        python=(python.version or "") if python else "",
+        torch_version=torch.version if torch else "",
+    )
+
+
+def usable_cores(facts: Facts) -> float:
+    """Return the cores that the processes here may use: the least of affinity and cgroup quota; 1 when unknown."""
+    host, container = _value(facts.host), _value(facts.container)
+    counts = [float(count) for count in (host.affinity_count, host.cpu_count) if count] if host else []
+    quota = container.cpu_quota_cores if container else None
+    return max(0.1, min([*counts[:1], *([quota] if quota else [])], default=1.0))
+
+
+def visible_gpus(facts: Facts) -> list[Gpu]:
+    """Return the cards that answer and that CUDA_VISIBLE_DEVICES leaves to a process, in its order."""
+    gpus, environment = _value(facts.gpus), _value(facts.environment)
+    cards = [gpu for gpu in gpus.items if not gpu.error] if gpus else []
+    wanted = environment.get("CUDA_VISIBLE_DEVICES") if environment else None
+    if wanted is None:
+        return cards
+    chosen: list[Gpu] = []
+    for word in (part.strip() for part in wanted.split(",")):
+        card = next(
+            (gpu for gpu in cards if word == str(gpu.index) or (word and gpu.uuid.startswith(word))), None
+        )
+        if card is None:  # as the CUDA runtime does: what stands behind a wrong entry is not seen
+            break
+        chosen.append(card)
+    return chosen
+
+
+def workload_of(plan: Plan, run_dir: str) -> Reading[Workload]:
+    """Return what the run will ask of the machine, for the checks that judge a purpose."""
+    data = plan.profile.data
+    return Reading(
+        status="ok",
+        source="plan.json",
+        value=Workload(
+            source=plan.name,
+            output_dir=run_dir,
+            data_path=(data.train[0] if data.train else None) if isinstance(data.train, list) else data.train,
+            num_workers=plan.settings.workers,
+            optimizer="adamw",
+            deterministic=plan.profile.train.deterministic,
+            seeds_set=("python", "numpy", "torch", "cuda"),
+        ),
+    )
+
+
+def _value(reading: Reading[T]) -> T | None:
+    return reading.value if reading.status == "ok" else None

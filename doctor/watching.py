@@ -1,0 +1,136 @@
+"""A run read from its directory, live or over: the same reader, the same fold. Nothing here writes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from doctor.trainer_pid import trainer_alive
+from runner.events import EventFollower, RunEvent, read_events
+from runner.rundir import RunDir, is_run, runs_home
+from runner.state import RunState, fold, state_as_dict
+
+ALIVE_EVERY_S = 1.0
+RESUMING_AFTER_S = 5.0
+
+
+class RunWatcher:
+    """Follows one run. ``poll`` folds what is new; it may wait for a disk, so a screen calls it in the background."""
+
+    def __init__(self, run: RunDir, clock: Callable[[], float] = time.time) -> None:
+        self.run = run
+        self.state = RunState()
+        self.recent: list[RunEvent] = []
+        """What the last :meth:`poll` brought."""
+        self.alive: bool | None = None
+        self._clock = clock
+        self._follower = EventFollower(run.events)
+        self._asked_at = -1e9
+
+    @property
+    def name(self) -> str:
+        return self.run.name
+
+    def poll(self) -> RunState:
+        """Fold in the events that came since the last call and return the state (always the same object)."""
+        self._ask_alive()  # before reading: what a trainer wrote before it ended is then surely read
+        self.recent = self._follower.read_new()
+        for event in self.recent:
+            self.state.add(event)
+        return self.state
+
+    def _ask_alive(self) -> None:
+        now = time.monotonic()
+        if now - self._asked_at >= ALIVE_EVERY_S:
+            self._asked_at = now
+            self.alive = trainer_alive(self.run)
+
+    def status(self) -> str:
+        """Return ``starting running stalled stopped completed failed non-finite lost``."""
+        now, spoke_at = self._clock(), self.state.last_trainer_t
+        if self.state.finished and self.alive and spoke_at is not None and now - spoke_at > RESUMING_AFTER_S:
+            return "starting"  # finished once, and resumed: the new trainer has not spoken yet
+        return self.state.status_at(now, self.alive)
+
+    def is_over(self) -> bool:
+        """Return whether nothing more will come: its trainer is gone, or it said so and nobody can look."""
+        return self.alive is False or (bool(self.state.finished) and self.alive is None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what ``doctor watch --json`` prints."""
+        return {"run": self.name, "path": str(self.run.path)} | state_as_dict(
+            self.state, self._clock(), self.alive
+        )
+
+    def log_tail(self, lines: int = 20) -> list[str]:
+        """Return the last lines of the trainer's log."""
+        try:
+            with open(self.run.trainer_log, "rb") as file:
+                file.seek(0, 2)
+                file.seek(max(0, file.tell() - 64 * 1024))
+                text = file.read().decode("utf-8", "replace")
+        except OSError:
+            return []
+        # A progress bar rewrites its line: only what stands after the last carriage return is left of it.
+        return [line.rpartition("\r")[2] for line in text.replace("\r\n", "\n").splitlines() if line.strip()][
+            -lines:
+        ]
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One row of ``doctor runs``."""
+
+    name: str
+    path: str
+    status: str
+    step: int
+    steps_total: int | None
+    started_at: float | None
+    """Seconds since the epoch; None: it has said nothing yet."""
+    seconds: float | None
+    loss: float | None
+    metrics: dict[str, float]
+    """Of the newest evaluation."""
+
+
+def list_runs(home: Path | None = None) -> list[RunSummary]:
+    """Return the runs under ``home`` (default: :func:`runs_home`), newest first."""
+    folder = home or runs_home()
+    try:
+        paths = [path for path in folder.iterdir() if is_run(path)]
+    except OSError:  # no such folder: no runs
+        return []
+    return sorted((summarise(RunDir(path)) for path in paths), key=lambda row: -(row.started_at or 0.0))
+
+
+def summarise(run: RunDir) -> RunSummary:
+    """Fold the trainer's events alone (the sampler's are many and say nothing of this)."""
+    state = RunState()
+    for path in sorted(run.events.glob("trainer-*.jsonl")):
+        fold((event for event, _ in read_events(path)), state)
+    alive, now = trainer_alive(run), time.time()
+    evaluation = state.evaluations[-1].data if state.evaluations else {}
+    over_at = now if alive and not state.finished else state.last_trainer_t
+    return RunSummary(
+        name=run.name,
+        path=str(run.path),
+        status=state.status_at(now, alive),
+        step=state.step,
+        steps_total=state.steps_total,
+        started_at=state.first_t,
+        seconds=None if state.first_t is None or over_at is None else over_at - state.first_t,
+        loss=state.loss.values[-1] if state.loss.values else None,
+        metrics={name: float(value) for name, value in evaluation.items() if _is_metric(name, value)},
+    )
+
+
+def _is_metric(name: str, value: Any) -> bool:
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and name not in ("samples", "seconds", "loss")
+    )
