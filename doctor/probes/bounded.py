@@ -1,4 +1,5 @@
-"""Reading files that may be anything: a FIFO, a device, 100 MB of METADATA. Never blocks, never reads past its limit."""
+"""Reading files that may be anything: a FIFO, a device, 100 MB of METADATA. Never blocks, never reads past
+its limit."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def open_regular(path: Path | str) -> int:
 
 
 def read_text(path: Path | str, limit_bytes: int = TEXT_LIMIT_BYTES) -> str:
-    """Return the text of a file; undecodable bytes come as surrogates. Raises OSError as :func:`read_bytes`."""
+    """Return the text of a file; undecodable bytes come as surrogates. Raises OSError as
+    :func:`read_bytes`."""
     return read_bytes(path, limit_bytes).decode("utf-8", "surrogateescape")
 
 

@@ -1,7 +1,7 @@
 """One installed distribution, read from its ``*.dist-info`` or ``*.egg-info``. Bounded, and never raises.
 
-Formats: the core metadata specification (METADATA, PKG-INFO), the binary distribution format (WHEEL), PEP 376 (RECORD,
-INSTALLER, REQUESTED), PEP 610 (direct_url.json).
+Formats: the core metadata specification (METADATA, PKG-INFO), the binary distribution format (WHEEL), PEP 376
+(RECORD, INSTALLER, REQUESTED), PEP 610 (direct_url.json).
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ REQUIREMENTS_LIMIT = 2000
 
 _SEPARATORS = re.compile(r"[-_.]+")
 # Requires-Dist: numpy<2,>=1.17 ; python_version < "3.12"
-_HEADER = re.compile(rb"^(Name|Version|Requires-Python|Requires-Dist):[ \t]*([^\r\n]*(?:\r?\n[ \t]+[^\r\n]+)*)", re.MULTILINE)
+_HEADER = re.compile(
+    rb"^(Name|Version|Requires-Python|Requires-Dist):[ \t]*([^\r\n]*(?:\r?\n[ \t]+[^\r\n]+)*)", re.MULTILINE
+)
 _HEADERS_END = re.compile(rb"\r?\n\r?\n")
 
 
@@ -34,7 +36,8 @@ def normalise(name: str) -> str:
 
 
 def name_and_version(folder_name: str) -> tuple[str, str]:
-    """Return what a folder name says: ``nvidia_nccl_cu13-2.30.7.dist-info`` -> (``nvidia-nccl-cu13``, ``2.30.7``)."""
+    """Return what a folder name says: ``nvidia_nccl_cu13-2.30.7.dist-info`` -> (``nvidia-nccl-cu13``,
+    ``2.30.7``)."""
     stem = folder_name.rsplit(".", 1)[0]
     name, _, rest = stem.partition("-")
     # setuptools' egg-info: pkg-1.0-py3.11.egg-info; a source tree's: pkg.egg-info
@@ -60,7 +63,8 @@ def read_headers(path: str) -> dict[str, list[str]]:
 
 
 def read_distribution(site: str, folder_name: str) -> Distribution:
-    """Return the distribution that ``site/folder_name`` describes, with the reason where it describes it badly."""
+    """Return the distribution that ``site/folder_name`` describes, with the reason where it describes it
+    badly."""
     folder, location = f"{site}/{folder_name}", printable(site)
     name, version = name_and_version(folder_name)
     is_wheel = folder_name.endswith(".dist-info")
@@ -75,7 +79,9 @@ def read_distribution(site: str, folder_name: str) -> Distribution:
         "name": printable(normalise(named) if named else name),
         "version": printable(headers.get("Version", [version])[0].strip() or version),
         "location": location,
-        "requires_dist": None if problem else tuple(printable(line) for line in (requires or ())[:REQUIREMENTS_LIMIT]),
+        "requires_dist": None
+        if problem
+        else tuple(printable(line) for line in (requires or ())[:REQUIREMENTS_LIMIT]),
         "requires_python": printable(headers["Requires-Python"][0]) if "Requires-Python" in headers else None,
         "metadata_error": printable(problem),
     }
@@ -102,23 +108,29 @@ def _install_notes(folder: str) -> dict[str, object]:
         tags = re.findall(r"^Tag: *(\S+)", text_or_empty(f"{folder}/WHEEL", 1 << 14), re.MULTILINE)
         notes["wheel_tags"] = tuple(map(printable, tags))
     if "direct_url.json" in there:
-        notes["direct_url"], notes["editable"] = parse_direct_url(text_or_empty(f"{folder}/direct_url.json", 1 << 14))
+        notes["direct_url"], notes["editable"] = parse_direct_url(
+            text_or_empty(f"{folder}/direct_url.json", 1 << 14)
+        )
     return notes
 
 
 def parse_direct_url(text: str) -> tuple[str | None, bool]:
-    """Return where it was installed from, without user, password, query and fragment; and whether it is editable."""
+    """Return where it was installed from, without user, password, query and fragment; and whether it is
+    editable."""
     try:
         noted = json.loads(text)
         parts = urlsplit(noted["url"])
         editable = bool(noted.get("dir_info", {}).get("editable"))
     except (ValueError, TypeError, KeyError, AttributeError):
         return None, False
-    return printable(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))), editable
+    return printable(
+        urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    ), editable
 
 
 def parse_requires_txt(text: str) -> list[str]:
-    """Return the unconditional lines of setuptools' requires.txt, and those under a marker, as Requires-Dist lines."""
+    """Return the unconditional lines of setuptools' requires.txt, and those under a marker, as Requires-Dist
+    lines."""
     found, marker = [], ""
     for line in filter(None, map(str.strip, text.splitlines())):
         if line.startswith("["):
@@ -129,8 +141,8 @@ def parse_requires_txt(text: str) -> list[str]:
     return found
 
 
-# Without these files an import fails or half works; the thousands of others are not looked at. Each pattern begins with
-# a literal, which makes it fast on torch's RECORD of 1.3 MB.
+# Without these files an import fails or half works; the thousands of others are not looked at. Each pattern
+# begins with a literal, which makes it fast on torch's RECORD of 1.3 MB.
 # torch/lib/libtorch_cpu.so,sha256=...,446314593      nvidia/cudnn/lib/libcudnn.so.9,sha256=...,
 _LIBRARIES = {
     "torch": (rb"\ntorch/lib/([^,/]+\.so[^,/]*),", rb"\ntorch/_C([^,/]*\.so),"),
@@ -143,7 +155,8 @@ _MODULES = (b"__init__.py", b"version.py")
 
 
 def missing_files(site: Path, folder_name: str, name: str) -> tuple[str, ...]:
-    """Return the import-critical RECORD entries that are not on disk. Empty too where there is no RECORD to ask."""
+    """Return the import-critical RECORD entries that are not on disk. Empty too where there is no RECORD to
+    ask."""
     try:
         raw = b"\n" + read_bytes(site / folder_name / "RECORD", RECORD_LIMIT_BYTES)
     except OSError:
@@ -155,6 +168,8 @@ def missing_files(site: Path, folder_name: str, name: str) -> tuple[str, ...]:
 def critical_paths(record: bytes, name: str) -> list[bytes]:
     """Return the paths in a RECORD (one newline put before it) that importing ``name`` hangs on."""
     top = name.partition("-")[0]
-    modules = [f"{top}/".encode() + module for module in _MODULES if b"\n%s/%s," % (top.encode(), module) in record]
+    modules = [
+        f"{top}/".encode() + module for module in _MODULES if b"\n%s/%s," % (top.encode(), module) in record
+    ]
     found = [match[0][1:-1] for pattern in _LIBRARIES.get(top, ()) for match in re.finditer(pattern, record)]
     return modules + found

@@ -1,7 +1,8 @@
-"""A small reader of ELF headers: what a shared library needs, offers and is called. Reads headers, never the code.
+"""A small reader of ELF headers: what a shared library needs, offers and is called. Reads headers, never the
+code.
 
-64-bit little-endian only (x86_64, aarch64), which is every platform that torch's CUDA wheels exist for. Field layouts:
-System V ABI, "Linking"; symbol versions: Linux Standard Base, "Symbol Versioning".
+64-bit little-endian only (x86_64, aarch64), which is every platform that torch's CUDA wheels exist for. Field
+layouts: System V ABI, "Linking"; symbol versions: Linux Standard Base, "Symbol Versioning".
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Elf:
             if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":
                 raise ElfError("not a 64-bit little-endian ELF file")
             self._phoff, self._shoff = struct.unpack_from("<QQ", head, 32)
-            self._phentsize, self._phnum, self._shentsize, self._shnum, self._shstrndx = struct.unpack_from("<5H", head, 54)
+            self._phentsize, self._phnum, self._shentsize, self._shnum, self._shstrndx = struct.unpack_from(
+                "<5H", head, 54
+            )
             self._loads: list[tuple[int, int, int]] = []
             self._dynamic: list[tuple[int, int]] = []
             self._read_segments()
@@ -55,7 +58,9 @@ class Elf:
     def __enter__(self) -> Elf:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         os.close(self._fd)
 
     def read(self, offset: int, length: int) -> bytes:
@@ -126,7 +131,9 @@ class Elf:
             return []
         offset, found = self._offset(address), []
         for _ in range(min(count, ENTRY_LIMIT)):
-            _version, _flags, _index, _names, _hash, aux, following = struct.unpack("<HHHHIII", self._exactly(offset, 20))
+            _version, _flags, _index, _names, _hash, aux, following = struct.unpack(
+                "<HHHHIII", self._exactly(offset, 20)
+            )
             found.append(self._string(struct.unpack("<I", self._exactly(offset + aux, 4))[0]))
             if not following:
                 break
@@ -150,7 +157,8 @@ class Elf:
         return piece
 
     def section(self, name: bytes) -> tuple[int, int] | None:
-        """Offset and size in the file of a section; None where it has no such section (or was stripped of the table)."""
+        """Offset and size in the file of a section; None where it has no such section (or was stripped of the
+        table)."""
         if self._shentsize != 64 or not self._shnum or self._shstrndx >= self._shnum:
             return None
         table = self.read(self._shoff, 64 * self._shnum)
@@ -165,7 +173,8 @@ class Elf:
 
 
 def newest(versions: list[str], family: str) -> str | None:
-    """Return the highest ``2.34`` of ``GLIBC_2.34`` entries of a family (GLIBC, GLIBCXX, CXXABI); None: none there."""
+    """Return the highest ``2.34`` of ``GLIBC_2.34`` entries of a family (GLIBC, GLIBCXX, CXXABI); None: none
+    there."""
     pattern = re.compile(re.escape(family) + r"_(\d+(?:\.\d+)*)$")
     found = [match[1] for version in versions if (match := pattern.match(version))]
     return max(found, key=lambda text: tuple(map(int, text.split("."))), default=None)

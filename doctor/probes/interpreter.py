@@ -1,7 +1,7 @@
 """What one interpreter on disk is: its prefix, version and kind, from the files around it. It is not run.
 
-The rules are CPython's own (Modules/getpath.py, Lib/site.py): ``pyvenv.cfg`` is looked for beside the executable as it
-was named, the standard library beside the file that it really is.
+The rules are CPython's own (Modules/getpath.py, Lib/site.py): ``pyvenv.cfg`` is looked for beside the
+executable as it was named, the standard library beside the file that it really is.
 """
 
 from __future__ import annotations
@@ -53,7 +53,11 @@ def read_layout(executable: Path) -> Layout:
     if venv is not None and (not real.exists() or prefix in real.parents):
         real = _base_of_copy(venv, executable)
     base_prefix, library = find_library(real) if real.exists() else (prefix, None)
-    problem = None if real.exists() else t("{python} points to {base}, which is not there", python=str(executable), base=str(real))
+    problem = (
+        None
+        if real.exists()
+        else t("{python} points to {base}, which is not there", python=str(executable), base=str(real))
+    )
     if venv is None:
         prefix = base_prefix
     version = _version(real, base_prefix, library, venv or {}, prefix)
@@ -89,7 +93,8 @@ _BINARY = re.compile(r"python(\d\.\d+)(t?)[dm]*$")
 
 
 def find_library(real: Path) -> tuple[Path, Path | None]:
-    """Return prefix and standard library of a real (link-free) executable: the nearest ``lib/pythonX.Y/os.py`` above."""
+    """Return prefix and standard library of a real (link-free) executable: the nearest
+    ``lib/pythonX.Y/os.py`` above."""
     named = _BINARY.match(real.name)
     wanted = f"python{named[1]}{named[2]}" if named else ""
     for above in list(real.parents)[1:5]:
@@ -102,7 +107,8 @@ def find_library(real: Path) -> tuple[Path, Path | None]:
 
 
 def _version(real: Path, base: Path, library: Path | None, venv: dict[str, str], prefix: Path) -> str:
-    """Return the fullest version: what the base installation says, then its binary, then pyvenv.cfg (which goes stale)."""
+    """Return the fullest version: what the base installation says, then its binary, then pyvenv.cfg (which
+    goes stale)."""
     named = _LIBRARY.match(library.name) if library else None
     minor = named[1] if named else ""
     noted = ".".join((venv.get("version") or venv.get("version_info") or "").split(".")[:3])
@@ -118,7 +124,10 @@ def _from_header(base: Path, minor: str) -> str:
     for name in names_in(base / "include"):
         if (match := _BINARY.match(name)) and match[1] == minor:
             # #define PY_VERSION              "3.11.7"
-            found = re.search(r'#define\s+PY_VERSION\s+"([^"]{1,20})"', text_or_empty(base / "include" / name / "patchlevel.h"))
+            found = re.search(
+                r'#define\s+PY_VERSION\s+"([^"]{1,20})"',
+                text_or_empty(base / "include" / name / "patchlevel.h"),
+            )
             if found and found[1].startswith(minor + "."):
                 return found[1]
     return ""
@@ -157,7 +166,10 @@ def ask_child(executable: Path) -> tuple[str, Path] | None:
     code = "import sys; print('%d.%d.%d' % sys.version_info[:3]); print(sys.prefix)"
     try:
         done = subprocess.run(
-            [executable, "-I", "-S", "-c", code], capture_output=True, timeout=CHILD_DEADLINE_S, stdin=subprocess.DEVNULL
+            [executable, "-I", "-S", "-c", code],
+            capture_output=True,
+            timeout=CHILD_DEADLINE_S,
+            stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

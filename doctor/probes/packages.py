@@ -1,4 +1,5 @@
-"""Everything installed where the judged interpreter imports from: every copy, in import order, read and not run."""
+"""Everything installed where the judged interpreter imports from: every copy, in import order, read and not
+run."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ def list_folders(folders: tuple[Path, ...]) -> tuple[list[tuple[str, list[str]]]
         try:
             listings.append((str(folder), sorted(os.listdir(folder))))  # noqa: PTH208
         except OSError as error:
-            unread["items"] = t("{folder} cannot be listed: {error}", folder=str(folder), error=error.strerror or "")
+            unread["items"] = t(
+                "{folder} cannot be listed: {error}", folder=str(folder), error=error.strerror or ""
+            )
     return listings, unread
 
 
@@ -85,15 +88,21 @@ def _egg(site: str, name: str) -> Distribution:
 
 
 def without_sources(items: list[Distribution]) -> list[Distribution]:
-    """Drop the ``*.egg-info`` that an editable install leaves in its own source tree: it is no second copy."""
-    editable = {(item.name, item.direct_url.removeprefix("file://")) for item in items if item.editable and item.direct_url}
-    return [
-        item
+    """Drop the ``*.egg-info`` that an editable install leaves in its own source tree: it is no second
+    copy."""
+    editable = [
+        (item.name, item.direct_url.removeprefix("file://"))
         for item in items
-        if item.editable is not None or item.wheel_tags or not any(
-            item.name == name and (item.location == source or item.location.startswith(source + "/")) for name, source in editable
+        if item.editable and item.direct_url
+    ]
+
+    def is_source(item: Distribution) -> bool:
+        inside = (
+            f"{item.location}/".startswith(f"{source}/") for name, source in editable if name == item.name
         )
-    ]  # fmt: skip
+        return item.editable is None and not item.wheel_tags and any(inside)
+
+    return [item for item in items if not is_source(item)]
 
 
 # numpy-1.26.4-py310hb13e2d6_0.json
@@ -116,5 +125,8 @@ def _from_conda(target: Target, items: list[Distribution]) -> list[Distribution]
         return item.installer == "conda" if item.installer else recorded.get(item.name) == item.version
 
     return [
-        msgspec.structs.replace(item, from_conda=is_condas(item)) if item.location.startswith(inside) else item for item in items
+        msgspec.structs.replace(item, from_conda=is_condas(item))
+        if item.location.startswith(inside)
+        else item
+        for item in items
     ]

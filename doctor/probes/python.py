@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 def probe(context: Context) -> Reading[Python]:
     target = context.target
     if target.executable is None:
-        # Nothing found is an answer; nothing found because a folder hung is not (no python on PATH is the former).
+        # Nothing found is an answer; nothing found because a folder hung is not (no python on PATH is the
+        # former).
         return Reading(status="failed", why=target.problem, source="PATH")
     search, own = target.search, target.search.own if target.search else None
     unread: dict[str, Text] = {"executable": target.problem} if target.problem else {}
     if not target.version:
-        unread["version"] = t("no file beside {python} tells its version, and it does not run", python=str(target.executable))
+        unread["version"] = t(
+            "no file beside {python} tells its version, and it does not run", python=str(target.executable)
+        )
     python = Python(
         version=target.version or None,
         executable=printable(str(target.executable)),
@@ -50,7 +53,11 @@ def _source(target: Target) -> str:
 
 def _others(target: Target) -> tuple[OtherAnswer, ...]:
     """What ``python`` runs here, where that is not what was judged."""
-    return (OtherAnswer(source="PATH", value=printable(str(target.first_on_path))),) if target.first_on_path else ()
+    return (
+        (OtherAnswer(source="PATH", value=printable(str(target.first_on_path))),)
+        if target.first_on_path
+        else ()
+    )
 
 
 def _externally_managed(target: Target) -> bool | None:

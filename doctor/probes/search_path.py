@@ -1,4 +1,5 @@
-"""The folders that an interpreter imports installed packages from, in order, by the rules of CPython's Lib/site.py.
+"""The folders that an interpreter imports installed packages from, in order, by the rules of CPython's
+Lib/site.py.
 
 ``.pth`` files are read for their path lines; lines that are code are never executed.
 """
@@ -30,15 +31,24 @@ class SearchPath:
 
 
 def search_path(layout: Layout, environ: Mapping[str, str], cwd: Path, same_user: bool = True) -> SearchPath:
-    """Return where ``layout`` imports from under ``environ``. ``same_user`` False: uid and effective uid differ."""
+    """Return where ``layout`` imports from under ``environ``. ``same_user`` False: uid and effective uid
+    differ."""
     user = user_site(layout, environ)
-    shares_system = layout.venv is None or layout.venv.get("include-system-site-packages", "").lower() == "true"
+    shares_system = (
+        layout.venv is None or layout.venv.get("include-system-site-packages", "").lower() == "true"
+    )
     enabled = shares_system and same_user and not environ.get("PYTHONNOUSERSITE")
     own = _site_folders(layout.prefix, layout, in_venv=layout.venv is not None)
-    system = _site_folders(layout.base_prefix, layout, in_venv=False) if layout.venv is not None and shares_system else []
+    system = (
+        _site_folders(layout.base_prefix, layout, in_venv=False)
+        if layout.venv is not None and shares_system
+        else []
+    )
     active_user = [user] if enabled and user is not None and user.is_dir() else []
     sites = [*own, *active_user, *system] if layout.venv is not None else [*active_user, *own]
-    named = [Path(os.path.join(cwd, entry)) for entry in environ.get("PYTHONPATH", "").split(":") if "PYTHONPATH" in environ]  # noqa: PTH118
+    named = [
+        Path(cwd, entry) for entry in environ.get("PYTHONPATH", "").split(":") if "PYTHONPATH" in environ
+    ]
     folders = _each_once([*(path for path in named if path.is_dir()), *with_pth(sites)])
     return SearchPath(
         folders=tuple(folders),
@@ -60,9 +70,12 @@ def _site_folders(prefix: Path, layout: Layout, in_venv: bool) -> list[Path]:
     """Return the existing site folders of a prefix; Debian's ``dist-packages`` where the base is Debian's."""
     name = layout.library_name
     # Fedora's lib64 is a folder of its own and comes first; elsewhere it is a link to lib.
-    usual = [prefix / lib / name / "site-packages" for lib in ("lib64", "lib") if not (prefix / lib).is_symlink()]
+    usual = [
+        prefix / lib / name / "site-packages" for lib in ("lib64", "lib") if not (prefix / lib).is_symlink()
+    ]
     if in_venv and not any(path.is_dir() for path in usual):
-        # The link leads to another Python than the one it was made with: what is there is still what was installed.
+        # The link leads to another Python than the one it was made with: what is there is still what was
+        # installed.
         others = [entry for entry in names_in(prefix / "lib") if entry.startswith("python3")]
         usual = [prefix / "lib" / entry / "site-packages" for entry in others]
     debian = [prefix / "local/lib" / name / "dist-packages", prefix / "lib/python3/dist-packages"]
@@ -86,11 +99,11 @@ def parse_pth(text: str, site: Path) -> list[Path]:
     """Return the existing folders that a ``.pth`` names. ``import`` lines are code, and left alone."""
     lines = (line.rstrip() for line in text.splitlines())
     named = [line for line in lines if line.strip() and not line.startswith(("#", "import ", "import\t"))]
-    paths = (Path(os.path.join(site, line)) for line in named if "\0" not in line)  # noqa: PTH118
-    return [path for path in paths if _is_folder(path)]
+    paths = (Path(site, line) for line in named if "\0" not in line)
+    return [path for path in paths if is_folder(path)]
 
 
-def _is_folder(path: Path) -> bool:
+def is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
     except OSError:  # a name too long, a loop of links

@@ -1,7 +1,8 @@
-"""Which interpreter is judged: ``--python``, VIRTUAL_ENV, CONDA_PREFIX, the first ``python`` on PATH, else our own.
+"""Which interpreter is judged: ``--python``, VIRTUAL_ENV, CONDA_PREFIX, the first ``python`` on PATH, else
+our own.
 
-A tool environment of ours (uv tool, pipx, uvx) holds the doctor and nothing that trains: it is judged only when there
-is no other Python at all.
+A tool environment of ours (uv tool, pipx, uvx) holds the doctor and nothing that trains: it is judged only
+when there is no other Python at all.
 """
 
 from __future__ import annotations
@@ -77,7 +78,10 @@ def find_target(context: Context, own_prefix: str | None = None) -> Target:
     thread.start()
     thread.join(DEADLINE_S)
     if not answer:
-        why = t("looking for Python took longer than {seconds} s: a folder on PATH hangs", seconds=round(DEADLINE_S))
+        why = t(
+            "looking for Python took longer than {seconds} s: a folder on PATH hangs",
+            seconds=round(DEADLINE_S),
+        )
         return Target(executable=None, problem=why)
     if isinstance(answer[0], BadPython):
         raise answer[0]
@@ -94,7 +98,9 @@ def _look(context: Context, own_prefix: str) -> Target:
     ours = Path(own_prefix) / "bin" / "python"
     if ours.exists():
         return describe(context, ours, "ours")
-    return Target(executable=None, problem=t("there is no Python here: none on PATH, no VIRTUAL_ENV, no CONDA_PREFIX"))
+    return Target(
+        executable=None, problem=t("there is no Python here: none on PATH, no VIRTUAL_ENV, no CONDA_PREFIX")
+    )
 
 
 def describe(context: Context, executable: Path, chosen_by: str) -> Target:
@@ -118,7 +124,9 @@ def describe(context: Context, executable: Path, chosen_by: str) -> Target:
 
 def _same(one: Path, other: Path) -> bool:
     """Whether two paths run as the same environment: the same folder, however the link is named."""
-    return os.path.realpath(one.parent) == os.path.realpath(other.parent) and os.path.realpath(one) == os.path.realpath(other)
+    return os.path.realpath(one.parent) == os.path.realpath(other.parent) and os.path.realpath(
+        one
+    ) == os.path.realpath(other)
 
 
 def candidates(context: Context) -> Iterator[tuple[Path, str]]:
@@ -126,7 +134,9 @@ def candidates(context: Context) -> Iterator[tuple[Path, str]]:
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if folder := context.environ.get(variable):
             for name in ("python", "python3"):
-                if os.path.lexists(path := Path(folder) / "bin" / name):  # a dead link is an environment that is broken
+                if os.path.lexists(
+                    path := Path(folder) / "bin" / name
+                ):  # a dead link is an environment that is broken
                     yield path, variable
                     break
     for path in on_path(context):
@@ -134,11 +144,16 @@ def candidates(context: Context) -> Iterator[tuple[Path, str]]:
 
 
 def on_path(context: Context) -> Iterator[Path]:
-    """Yield what ``python``, then ``python3``, runs: each executable of that name on PATH, shims looked through."""
+    """Yield what ``python``, then ``python3``, runs: each executable of that name on PATH, shims looked
+    through."""
     for name in ("python", "python3"):
         for folder in context.environ.get("PATH", "").split(":"):
-            path = Path(os.path.join(context.cwd, folder, name))  # noqa: PTH118 - an empty entry is the working directory
-            if path.is_file() and os.access(path, os.X_OK) and (real := through_shim(path, context)) is not None:
+            path = Path(context.cwd, folder, name)  # an empty entry is the working directory
+            if (
+                path.is_file()
+                and os.access(path, os.X_OK)
+                and (real := through_shim(path, context)) is not None
+            ):
                 yield real
 
 
@@ -159,15 +174,20 @@ def through_shim(path: Path, context: Context) -> Path | None:
 def _pyenv_python(shim: Path, context: Context) -> Path | None:
     root = Path(context.environ.get("PYENV_ROOT") or shim.parent.parent)
     for version in pyenv_versions(context.environ, context.cwd, root):
-        matching = [name for name in names_in(root / "versions") if name == version or name.startswith(version + ".")]
-        for name in sorted(matching, key=lambda text: [int(part) for part in re.findall(r"\d+", text)], reverse=True):
+        matching = [
+            name for name in names_in(root / "versions") if name == version or name.startswith(version + ".")
+        ]
+        for name in sorted(
+            matching, key=lambda text: [int(part) for part in re.findall(r"\d+", text)], reverse=True
+        ):
             if (path := root / "versions" / name / "bin" / shim.name).exists():
                 return path
     return None
 
 
 def pyenv_versions(environ: Mapping[str, str], cwd: Path, root: Path) -> list[str]:
-    """Return the versions that pyenv would try: PYENV_VERSION, ``.python-version`` from here upwards, its global file."""
+    """Return the versions that pyenv would try: PYENV_VERSION, ``.python-version`` from here upwards, its
+    global file."""
     if environ.get("PYENV_VERSION"):
         return environ["PYENV_VERSION"].split(":")
     files = [*(folder / ".python-version" for folder in (cwd, *cwd.parents)), root / "version"]
@@ -190,12 +210,17 @@ def resolve_given(given: str, context: Context) -> Path:
     Raises:
         BadPython: it is none of these.
     """
-    path = Path(os.path.normpath(os.path.join(context.cwd, os.path.expanduser(given))))  # noqa: PTH111, PTH118
+    path = context.cwd / os.path.expanduser(given)  # noqa: PTH111 - a home that is not known stays a tilde
     if path.is_dir():
         for name in ("bin/python", "bin/python3"):
             if os.path.lexists(path / name):
                 return path / name
-        raise BadPython(t("--python {path}: the folder has no bin/python. Give an environment's folder or an interpreter.", path=given))
+        raise BadPython(
+            t(
+                "--python {path}: no bin/python in this folder. Name an environment's folder or an interpreter.",
+                path=given,
+            )
+        )
     if "/" not in given and not path.exists():
         return _named_on_path(given, context)
     if not os.path.lexists(path):
@@ -207,14 +232,19 @@ def resolve_given(given: str, context: Context) -> Path:
 
 def _named_on_path(given: str, context: Context) -> Path:
     for folder in context.environ.get("PATH", "").split(":"):
-        path = Path(os.path.join(context.cwd, folder, given))  # noqa: PTH118
+        path = Path(context.cwd, folder, given)
         if path.is_file() and os.access(path, os.X_OK):
             return _interpreter(path, given, context)
     raise BadPython(t("--python {path}: there is no such command on PATH, and no such file here", path=given))
 
 
 def _interpreter(path: Path, given: str, context: Context) -> Path:
-    found = through_shim(path, context) if path.exists() else path
-    if found is None or (path.exists() and not re.match(r"(python|pypy)", Path(os.path.realpath(found)).name) and not ask_child(found)):
+    if not path.exists():  # a dead link: the environment is broken, and that is what will be reported
+        return path
+    found = through_shim(path, context)
+    if found is None or not (_PYTHON.match(Path(os.path.realpath(found)).name) or ask_child(found)):
         raise BadPython(t("--python {path}: this is not a Python interpreter", path=given))
     return found
+
+
+_PYTHON = re.compile(r"(python|pypy)")
