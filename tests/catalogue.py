@@ -30,7 +30,12 @@ def msgids_in(source: str, name: str) -> Iterator[tuple[str, str]]:
         ValueError: ``t`` is called with something that is not one literal string, which nothing could extract.
     """
     for node in ast.walk(ast.parse(source)):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MARKERS and node.args):
+        if not (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in MARKERS
+            and node.args
+        ):
             continue
         first = node.args[0]
         if isinstance(first, ast.Constant) and isinstance(first.value, str):

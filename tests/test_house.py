@@ -23,7 +23,12 @@ def modules_after(code: str, *arguments: str) -> set[str]:
         "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60, cwd=ROOT, check=True
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=ROOT,
+        check=True,
     )
     return set(json.loads(done.stdout.splitlines()[-1]))
 
@@ -46,7 +51,9 @@ def test_help_loads_neither_rich_nor_msgspec() -> None:
     assert not loaded.intersection({*HEAVY, "msgspec", "psutil", "packaging"})
 
 
-@pytest.mark.parametrize("module", ["runner.events", "runner.state", "runner.rundir", "runner.profile", "runner.plan"])
+@pytest.mark.parametrize(
+    "module", ["runner.events", "runner.state", "runner.rundir", "runner.profile", "runner.plan"]
+)
 def test_records_of_a_run_are_read_without_torch_and_without_doctor(module: str) -> None:
     loaded = modules_after(f"import {module}")
     assert not loaded.intersection({*HEAVY, "doctor"})

@@ -36,10 +36,14 @@ def machine(driver: Reading[Driver]) -> Snapshot:
         pytest.param(ok(Driver(version="2")), 0, "passed", id="looked and well"),
         pytest.param(Reading(status="absent"), 0, "not_applicable", id="absent is not applicable"),
         pytest.param(Reading(status="skipped"), 0, "not_applicable", id="skipped stays silent"),
-        pytest.param(Reading(status="failed", why=t("hung")), 3, "unanswered", id="failed is unknown, never fine"),
+        pytest.param(
+            Reading(status="failed", why=t("hung")), 3, "unanswered", id="failed is unknown, never fine"
+        ),
     ],
 )
-def test_a_readings_status_decides_what_a_check_may_say(reading: Reading[Driver], code: int, place: str) -> None:
+def test_a_readings_status_decides_what_a_check_may_say(
+    reading: Reading[Driver], code: int, place: str
+) -> None:
     report = judge(machine(reading), [one(asks_driver)])
     assert exit_code(report) == code
     assert len(getattr(report, place)) == 1
@@ -62,8 +66,13 @@ def test_a_finding_that_was_not_declared_is_a_bug_of_ours() -> None:
 
 
 def test_a_symptom_stands_under_its_cause_and_a_chain_under_its_head() -> None:
-    found = fold_symptoms([finding("c", "warn"), finding("b", "warn", ("c",)), finding("a", "fail", ("b",)), finding("d")])
-    assert [(item.finding.id, [under.id for under in item.symptoms]) for item in found] == [("a", ["c", "b"]), ("d", [])]
+    found = fold_symptoms(
+        [finding("c", "warn"), finding("b", "warn", ("c",)), finding("a", "fail", ("b",)), finding("d")]
+    )
+    assert [(item.finding.id, [under.id for under in item.symptoms]) for item in found] == [
+        ("a", ["c", "b"]),
+        ("d", []),
+    ]
 
 
 def test_findings_that_name_each_other_stay_apart() -> None:
@@ -73,7 +82,13 @@ def test_findings_that_name_each_other_stay_apart() -> None:
 
 @pytest.mark.parametrize(
     ("level", "fail_on", "code"),
-    [("fail", "fail", 1), ("warn", "fail", 0), ("warn", "warn", 1), ("note", "warn", 0), ("unknown", "fail", 3)],
+    [
+        ("fail", "fail", 1),
+        ("warn", "fail", 0),
+        ("warn", "warn", 1),
+        ("note", "warn", 0),
+        ("unknown", "fail", 3),
+    ],
 )
 def test_the_exit_code_follows_fail_on(level: Level, fail_on: Level, code: int) -> None:
     report = judge(machine(ok(Driver())), [one(lambda driver: iter([finding("old", level)]))])

@@ -43,6 +43,7 @@ class CommandError(Exception):
 # verb -> (one line of help, 一句话说明). Kept here so that `doctor --help` imports no verb.
 VERBS: dict[str, tuple[str, str]] = {
     "check": ("what is wrong with this machine and environment, why, and what to do", "检查这台机器和环境：哪里有问题、为什么、怎么办"),
+    "explain": ("a traceback or a log, explained against this machine", "结合本机解释一段报错或日志"),
     "run": ("start a seeded, resumable training run from a profile, or resume one", "按配置启动可复现、可续训的训练，或续训"),
     "watch": ("show a run, live or finished, from any SSH session", "查看一次训练（进行中或已结束），任何 SSH 会话都行"),
     "runs": ("list the runs here and what state they are in", "列出本地的训练及其状态"),
@@ -146,7 +147,7 @@ def complain(text: object) -> None:
 
     words = say(text) if hasattr(text, "msgid") else str(text)  # type: ignore[arg-type]
     sys.stdout.flush()
-    print("doctor:", "\n".join(printable(line) for line in words.splitlines()), file=sys.stderr)  # noqa: T201
+    print("doctor:", "\n".join(printable(line) for line in words.splitlines()), file=sys.stderr)
 
 
 def _survive_bad_bytes() -> None:

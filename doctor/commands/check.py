@@ -19,10 +19,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--json", action="store_true", help=say("the report as JSON"))
     form.add_argument("--sarif", action="store_true", help=say("the report as SARIF 2.1.0"))
     form.add_argument("--junit", action="store_true", help=say("the report as JUnit XML"))
-    form.add_argument("--markdown", action="store_true", help=say("redacted Markdown to paste into a bug report"))
+    form.add_argument(
+        "--markdown", action="store_true", help=say("redacted Markdown to paste into a bug report")
+    )
     form.add_argument("--brief", action="store_true", help=say("one line, for a login script"))
     form.add_argument("--why", metavar="ID", help=say("what a finding rests on, and how to see it yourself"))
-    parser.add_argument("--facts", metavar="FILE", type=Path, help=say("judge a recorded machine (a snapshot file) instead of this one"))
+    parser.add_argument(
+        "--facts",
+        metavar="FILE",
+        type=Path,
+        help=say("judge a recorded machine (a snapshot file) instead of this one"),
+    )
     parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment to examine"))
     parser.add_argument(
         "--fail-on", choices=("fail", "warn", "note", "unknown"), default="fail",
@@ -36,7 +43,7 @@ def run(namespace: argparse.Namespace) -> int:
     snapshot = load_or_examine(namespace.facts, namespace.python)
     report = service.judge(snapshot)
     code = service.exit_code(report, namespace.fail_on)
-    print(_render(namespace, report, snapshot, code))  # noqa: T201
+    print(_render(namespace, report, snapshot, code))
     return code
 
 

@@ -18,5 +18,5 @@ def run(namespace: argparse.Namespace) -> int:
     except ImportError:
         text = say("completion needs shtab: python -m pip install shtab")
         raise CommandError(text, Exit.USAGE) from None
-    print(shtab.complete(build_parser(None, current_language()), shell=namespace.shell))  # noqa: T201
+    print(shtab.complete(build_parser(None, current_language()), shell=namespace.shell))
     return Exit.OK

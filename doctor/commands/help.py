@@ -9,7 +9,9 @@ from doctor.language import say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", nargs="?", metavar="ID", help=say("a finding's id, as `doctor check` prints it in brackets"))
+    parser.add_argument(
+        "id", nargs="?", metavar="ID", help=say("a finding's id, as `doctor check` prints it in brackets")
+    )
 
 
 def run(namespace: argparse.Namespace) -> int:
@@ -18,13 +20,15 @@ def run(namespace: argparse.Namespace) -> int:
 
     if namespace.id is None:
         for one in all_checks():
-            print(f"{', '.join(one.ids)}\n    {one.question}")  # noqa: T201
+            print(f"{', '.join(one.ids)}\n    {one.question}")
         return Exit.OK
     page = _page(namespace.id)
     if page is None:
         near = _near(namespace.id, [finding_id for one in all_checks() for finding_id in one.ids])
-        raise CommandError(t("no finding is called {id}. Near it: {near}", id=namespace.id, near=near or "-"), Exit.USAGE)
-    print(page)  # noqa: T201
+        raise CommandError(
+            t("no finding is called {id}. Near it: {near}", id=namespace.id, near=near or "-"), Exit.USAGE
+        )
+    print(page)
     return Exit.OK
 
 

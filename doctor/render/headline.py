@@ -38,7 +38,9 @@ def machine_line(snapshot: Snapshot) -> str:
     driver = facts.driver.value
     if driver and (driver.version or driver.kernel_module_version):
         cuda = f" (CUDA {driver.cuda_version})" if driver.cuda_version else ""
-        parts.append(say(t("driver {version}", version=driver.version or driver.kernel_module_version or "")) + cuda)
+        parts.append(
+            say(t("driver {version}", version=driver.version or driver.kernel_module_version or "")) + cuda
+        )
     parts += _limits(snapshot)
     return say(t("Machine: {what}", what=" · ".join(part for part in parts if part)))
 

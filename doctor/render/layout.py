@@ -9,7 +9,15 @@ import unicodedata
 from collections.abc import Mapping
 from typing import TextIO
 
-_COLOURS = {"fail": "1;31", "warn": "1;33", "note": "36", "unknown": "1;35", "good": "32", "dim": "2", "bold": "1"}
+_COLOURS = {
+    "fail": "1;31",
+    "warn": "1;33",
+    "note": "36",
+    "unknown": "1;35",
+    "good": "32",
+    "dim": "2",
+    "bold": "1",
+}
 
 
 def wants_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
@@ -47,7 +55,9 @@ def pad(text: str, width: int) -> str:
 
 
 # What may not be broken: a `command in backticks`, a word; Chinese may break between any two characters.
-_TOKEN = re.compile(r"`[^`\n]*`[,.;:，。；：]?|[\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]|[^\s`\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]+|\s+|`")
+_TOKEN = re.compile(
+    r"`[^`\n]*`[,.;:，。；：]?|[\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]|[^\s`\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]+|\s+|`"
+)
 _NEVER_FIRST = "，。；：、！？）》」』”’,.;:!?)"
 
 

@@ -60,12 +60,15 @@ def as_sarif(report: Report) -> str:
         for item in findings
     ]
     notifications = [
-        {"level": "warning", "message": {"text": f"{item.section}: {say(item.why)}"}} for item in report.unanswered
+        {"level": "warning", "message": {"text": f"{item.section}: {say(item.why)}"}}
+        for item in report.unanswered
     ]
     run = {
         "tool": {"driver": driver},
         "results": results,
-        "invocations": [{"executionSuccessful": not report.crashed, "toolExecutionNotifications": notifications}],
+        "invocations": [
+            {"executionSuccessful": not report.crashed, "toolExecutionNotifications": notifications}
+        ],
     }
     tree = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     return msgspec.json.format(msgspec.json.encode(tree), indent=1).decode()
@@ -93,26 +96,40 @@ def as_junit(report: Report) -> str:
         for check in unanswered.checks:
             errors += 1
             message = quoteattr(f"{unanswered.section}: {say(unanswered.why)}")
-            cases.append(f'  <testcase classname="doctor" name={quoteattr(check)}><error message={message}/></testcase>')
+            cases.append(
+                f'  <testcase classname="doctor" name={quoteattr(check)}><error message={message}/></testcase>'
+            )
     head = f'<testsuite name="doctor check" tests="{len(cases)}" failures="{failures}" errors="{errors}">'
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *cases, "</testsuite>"])
 
 
 def as_markdown(report: Report, snapshot: Snapshot) -> str:
     """Return Markdown to paste into a bug report. Pass a redacted snapshot: it is meant to leave this machine."""
-    lines = [f"**rundoctor {__version__}**", "", f"- {_code(environment_line(snapshot))}", f"- {_code(machine_line(snapshot))}", ""]
+    lines = [
+        f"**rundoctor {__version__}**",
+        "",
+        f"- {_code(environment_line(snapshot))}",
+        f"- {_code(machine_line(snapshot))}",
+        "",
+    ]
     for diagnosis in report.diagnoses:
         for item in (diagnosis.finding, *diagnosis.symptoms):
             lead = "  -" if item is not diagnosis.finding else "-"
             lines.append(f"{lead} **{level_word(item.level)}** {_md(say(item.title))} (`{item.id}`)")
-            lines += [f"{lead.replace('-', ' ')} - `{row.fact}` = `{_tick(row.value)}`" for row in item.evidence]
-    lines += [f"- **{level_word('unknown')}** {item.section}: {_md(say(item.why))}" for item in report.unanswered]
+            lines += [
+                f"{lead.replace('-', ' ')} - `{row.fact}` = `{_tick(row.value)}`" for row in item.evidence
+            ]
+    lines += [
+        f"- **{level_word('unknown')}** {item.section}: {_md(say(item.why))}" for item in report.unanswered
+    ]
     lines += ["", f"{len(report.passed)} checks passed."]
     return "\n".join(lines)
 
 
 def _md(text: str) -> str:
-    return printable_text(text).replace("\n", " ").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+    return (
+        printable_text(text).replace("\n", " ").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+    )
 
 
 def _tick(text: str) -> str:

@@ -36,8 +36,12 @@ def report_lines(report: Report, snapshot: Snapshot, width: int = 100, colour: b
 def diagnosis_lines(diagnosis: Diagnosis, width: int, colour: bool) -> Iterator[str]:
     yield from finding_lines(diagnosis.finding, width, colour)
     if diagnosis.symptoms:
-        names = ", ".join(f"{item.id} ({item.subject})" if item.subject else item.id for item in diagnosis.symptoms)
-        yield from indent(say(t("also explains: {names}", names=printable(names))), width, _MARGIN, _MARGIN + "  ")
+        names = ", ".join(
+            f"{item.id} ({item.subject})" if item.subject else item.id for item in diagnosis.symptoms
+        )
+        yield from indent(
+            say(t("also explains: {names}", names=printable(names))), width, _MARGIN, _MARGIN + "  "
+        )
 
 
 def finding_lines(finding: Finding, width: int, colour: bool) -> Iterator[str]:
@@ -50,7 +54,9 @@ def finding_lines(finding: Finding, width: int, colour: bool) -> Iterator[str]:
     if finding.advice is not None:
         yield from indent(printable_text(say(finding.advice)), width, _MARGIN + "→ ", _MARGIN + "  ")
     if finding.fix:
-        yield from indent(say(t("mend it: doctor fix {id}", id=finding.id)), width, _MARGIN + "→ ", _MARGIN + "  ")
+        yield from indent(
+            say(t("mend it: doctor fix {id}", id=finding.id)), width, _MARGIN + "→ ", _MARGIN + "  "
+        )
     basis = " · ".join(f"{row.fact} = {printable(row.value)}" for row in finding.evidence)
     footer = f"[{finding.id}]" + (f" {basis}" if basis else "")
     for line in indent(footer, width, _MARGIN, _MARGIN + "  "):
@@ -72,11 +78,16 @@ def _could_not_look(report: Report, width: int, colour: bool) -> Iterator[str]:
         yield f"{paint(pad(level_word('unknown'), 7), 'unknown', colour)}  {first}"
         yield from rest
     for crashed in report.crashed:
-        yield from indent(say(t("a check of ours broke, please report it: {what}", what=printable(crashed))), width, "", _MARGIN)
+        yield from indent(
+            say(t("a check of ours broke, please report it: {what}", what=printable(crashed))),
+            width,
+            "",
+            _MARGIN,
+        )
 
 
 def _summary(report: Report, colour: bool) -> str:
-    counts = {level: 0 for level in ("fail", "warn", "note", "unknown")}
+    counts = dict.fromkeys(("fail", "warn", "note", "unknown"), 0)
     for finding in report.findings():
         counts[finding.level] += 1
     parts = [
@@ -97,10 +108,16 @@ def _summary(report: Report, colour: bool) -> str:
 
 def brief_line(report: Report) -> str:
     """Return one line for a login script: the worst finding, how many more, or that all is well."""
-    findings = [diagnosis.finding for diagnosis in report.diagnoses if diagnosis.finding.level in ("fail", "warn")]
+    findings = [
+        diagnosis.finding for diagnosis in report.diagnoses if diagnosis.finding.level in ("fail", "warn")
+    ]
     if findings:
         first = f"{level_word(findings[0].level)}: {printable_text(say(findings[0].title))}"
-        more = say(t("(+{count} more: doctor check)", count=len(findings) - 1)) if len(findings) > 1 else "(doctor check)"
+        more = (
+            say(t("(+{count} more: doctor check)", count=len(findings) - 1))
+            if len(findings) > 1
+            else "(doctor check)"
+        )
         return f"doctor: {first} {more}"
     if report.unanswered:
         names = ", ".join(item.section for item in report.unanswered)

@@ -1,0 +1,123 @@
+"""``doctor explain [FILE|-]``: a traceback or a log, explained against this machine (or a recorded one)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from doctor.commands import CommandError, Exit
+from doctor.language import say
+
+if TYPE_CHECKING:
+    from doctor.explain import Explained, Explanation
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file",
+        nargs="?",
+        default="-",
+        metavar="FILE",
+        help=say("the log or traceback; - or nothing: standard input"),
+    )
+    parser.add_argument(
+        "--facts",
+        metavar="FILE",
+        type=Path,
+        help=say("hold it against a recorded machine instead of this one"),
+    )
+    parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment to examine"))
+    parser.add_argument(
+        "--no-machine", action="store_true", help=say("only say what the text means; read no machine")
+    )
+    parser.add_argument("--json", action="store_true", help=say("as JSON"))
+
+
+def run(namespace: argparse.Namespace) -> int:
+    from doctor import service
+    from doctor.commands.check import load_or_examine
+
+    text = _read(namespace.file)
+    snapshot = None if namespace.no_machine else load_or_examine(namespace.facts, namespace.python)
+    explanation = service.explain(text, snapshot)
+    if namespace.json:
+        import msgspec
+
+        print(msgspec.json.format(msgspec.json.encode(explanation), indent=1).decode())
+    else:
+        print("\n".join(_lines(explanation)))
+    return Exit.OK if explanation.known else Exit.FOUND
+
+
+def _read(name: str) -> str:
+    from runner.text import t
+
+    try:
+        if name != "-":
+            with open(name, "rb") as file:
+                return _tail(file.read()).decode("utf-8", "replace")
+        if sys.stdin.isatty():
+            print(say("Paste the error, then Ctrl-D:"), file=sys.stderr)
+        return _tail(sys.stdin.buffer.read()).decode("utf-8", "replace")
+    except OSError as error:
+        raise CommandError(
+            t("cannot read {file}: {error}", file=name, error=error.strerror or str(error)), Exit.USAGE
+        ) from None
+
+
+def _tail(raw: bytes) -> bytes:
+    from doctor.explain import TEXT_LIMIT_BYTES
+
+    return raw[-TEXT_LIMIT_BYTES:]
+
+
+def _lines(explanation: Explanation) -> Iterator[str]:
+    from doctor.render.layout import columns, indent
+    from doctor.render.text import printable_text
+    from runner.text import t
+
+    width = columns(sys.stdout)
+    if not explanation.known:
+        yield say("Unknown: none of the failures that this doctor knows is in the text.")
+        if explanation.last_error:
+            yield from indent(printable_text(explanation.last_error), width, "  ", "  ")
+        yield say("`doctor check` says what is wrong with the machine itself.")
+        return
+    for index, item in enumerate(explanation.known):
+        if index:
+            yield ""
+        yield from indent(
+            printable_text(item.match.line),
+            width,
+            say(t("line {number}: ", number=item.match.line_number)),
+            "  ",
+        )
+        yield from indent(printable_text(say(item.match.meaning)), width, "  ", "  ")
+        if item.match.advice is not None:
+            yield from indent(printable_text(say(item.match.advice)), width, "  → ", "    ")
+        yield from _against_machine(item, width)
+
+
+def _against_machine(item: Explained, width: int) -> Iterator[str]:
+    from doctor.render.layout import indent
+    from doctor.render.text import level_word, printable_text
+    from runner.text import t
+
+    for finding in item.confirmed:
+        words = say(
+            t("Confirmed here: {title} [{id}]", title=printable_text(say(finding.title)), id=finding.id)
+        )
+        yield from indent(f"{level_word(finding.level)}  {words}", width, "  ", "      ")
+        if finding.advice is not None:
+            yield from indent(printable_text(say(finding.advice)), width, "      → ", "        ")
+    if item.refuted and not item.confirmed:
+        yield from indent(
+            say(t("Looked for here, and not found: {ids}", ids=", ".join(item.refuted))), width, "  ", "    "
+        )
+    if item.open:
+        yield from indent(
+            say(t("Could not be looked at here: {ids}", ids=", ".join(item.open))), width, "  ", "    "
+        )

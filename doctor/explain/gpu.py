@@ -1,0 +1,414 @@
+"""Patterns of the driver, the card, CUDA libraries and communication between cards."""
+
+from __future__ import annotations
+
+from doctor.explain.match import Pattern
+from doctor.model import t
+
+PATTERNS: tuple[Pattern, ...] = (
+    # RuntimeError: CUDA error: no kernel image is available for execution on the device
+    Pattern(
+        id="no-kernel-image",
+        regex=r"no kernel image is available for execution on the device|cudaErrorNoKernelImageForDevice",
+        meaning=t("The installed build (of torch or of an extension) carries no code for this card."),
+        advice=t(
+            "Install a build that carries the card's architecture; reinstalling the same wheel changes nothing."
+        ),
+        confirms=("gpu-arch-not-in-torch-build",),
+        hides=("cuda-error-late",),
+    ),
+    # ... with CUDA capability sm_120 is not compatible with the current PyTorch installation.
+    Pattern(
+        id="capability-not-compatible",
+        regex=r"with CUDA capability (?P<arch>sm_\d+) is not compatible with the current PyTorch installation",
+        meaning=t("torch says itself that it has no code for {arch}.", arch="sm_??"),
+        advice=t("Install a torch build that lists this architecture."),
+        confirms=("gpu-arch-not-in-torch-build",),
+    ),
+    # UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 11040).
+    Pattern(
+        id="driver-too-old",
+        regex=r"NVIDIA driver on your system is too old \(found version (?P<found>\d+)\)",
+        meaning=t(
+            "torch was built for a newer CUDA major than the driver serves (the driver reports {found}: 1000 x major + 10 x minor).",
+            found="?",
+        ),
+        advice=t(
+            "On a rented machine the driver cannot be changed: install a torch build for an older CUDA, or rent a newer driver."
+        ),
+        confirms=("driver-too-old-for-torch-cuda",),
+    ),
+    # CUDA driver version is insufficient for CUDA runtime version
+    Pattern(
+        id="driver-insufficient",
+        regex=r"CUDA driver version is insufficient for CUDA runtime version|cudaErrorInsufficientDriver",
+        meaning=t("The driver is older than the CUDA runtime that the program carries needs (error 35)."),
+        advice=t("Install a build for an older CUDA, or rent a machine with a newer driver."),
+        confirms=("driver-too-old-for-torch-cuda", "cuda-compat-on-unsupported-gpu"),
+        hides=("cuda-error-late",),
+    ),
+    # AssertionError: Torch not compiled with CUDA enabled
+    Pattern(
+        id="torch-without-cuda",
+        regex=r"Torch not compiled with CUDA enabled",
+        meaning=t("The installed torch is a CPU build."),
+        advice=t(
+            "Uninstall torch and install a CUDA build from its index with --no-cache-dir; no CUDA toolkit is needed."
+        ),
+        confirms=("torch-cpu-only-build",),
+    ),
+    # RuntimeError: Found no NVIDIA driver on your system.
+    Pattern(
+        id="no-driver",
+        regex=r"Found no NVIDIA driver on your system|NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver",
+        meaning=t(
+            "No NVIDIA driver is reachable from here: the machine was started without a card, the container without the GPU, or the module is not loaded."
+        ),
+        advice=t(
+            "Start the instance with a GPU (a container with --gpus all); drivers are not installed inside containers."
+        ),
+        confirms=("no-gpu-visible", "nvml-lost-in-container", "nvml-driver-library-mismatch"),
+    ),
+    # RuntimeError: No CUDA GPUs are available
+    Pattern(
+        id="no-gpus",
+        regex=r"No CUDA GPUs are available|cudaErrorNoDevice|no CUDA-capable device is detected",
+        meaning=t(
+            "CUDA starts, but sees no card: none was given to this container, or CUDA_VISIBLE_DEVICES hides them all."
+        ),
+        advice=t(
+            "Look at CUDA_VISIBLE_DEVICES first (`echo $CUDA_VISIBLE_DEVICES`); else start the instance with a GPU."
+        ),
+        confirms=("no-gpu-visible", "cuda-visible-devices-invalid", "nvml-lost-in-container"),
+    ),
+    # RuntimeError: CUDA error: invalid device ordinal
+    Pattern(
+        id="invalid-device-ordinal",
+        regex=r"invalid device ordinal",
+        meaning=t(
+            "The program asks for a card number that does not exist here (numbers count from 0 within CUDA_VISIBLE_DEVICES)."
+        ),
+        advice=t(
+            "Start as many processes as there are visible cards, and use cuda:0 for the first visible one."
+        ),
+        confirms=("cuda-visible-devices-invalid", "no-gpu-visible"),
+        hides=("cuda-error-late",),
+    ),
+    # Error 802: system not yet initialized
+    Pattern(
+        id="cuda-802",
+        regex=r"[Ee]rror 802|system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY",
+        meaning=t(
+            "Error 802: the cards are joined by NVSwitch, and the fabric manager that sets it up is not running (or not of the driver's version)."
+        ),
+        advice=t(
+            "The host must start nvidia-fabricmanager; inside a container this cannot be done: tell the provider."
+        ),
+        confirms=("fabric-manager-not-running",),
+    ),
+    # Error 803: system has unsupported display driver / cuda driver combination
+    Pattern(
+        id="cuda-803",
+        regex=r"[Ee]rror 803|unsupported display driver / cuda driver combination|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+        meaning=t("Error 803: the libcuda that was loaded belongs to another driver than the kernel module."),
+        advice=t(
+            "Look for a cuda-compat folder or an old libcuda.so.1 in LD_LIBRARY_PATH; else restart the container or instance."
+        ),
+        confirms=("nvml-driver-library-mismatch", "cuda-compat-on-unsupported-gpu"),
+    ),
+    # Error 804: forward compatibility was attempted on non supported HW
+    Pattern(
+        id="cuda-804",
+        regex=r"[Ee]rror 804|forward compatibility was attempted on non supported HW|CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE",
+        meaning=t(
+            "Error 804: a cuda-compat library was loaded in front of the driver, and this card does not support that (only data-centre cards do)."
+        ),
+        advice=t(
+            "Take the compat folder out of LD_LIBRARY_PATH (`/usr/local/cuda/compat`), or use an image of the driver's CUDA."
+        ),
+        confirms=("cuda-compat-on-unsupported-gpu",),
+    ),
+    # RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment
+    Pattern(
+        id="cuda-unknown",
+        regex=r"CUDA unknown error - this may be due to|[Ee]rror 999\b",
+        meaning=t(
+            "CUDA could not start for a reason the driver does not name: often a device file that may not be opened, or CUDA_VISIBLE_DEVICES changed after start."
+        ),
+        advice=t("Restart the container or instance; set CUDA_VISIBLE_DEVICES before Python starts."),
+        confirms=("nvml-lost-in-container", "gpu-hardware-fault"),
+        hides=("cuda-error-late",),
+    ),
+    # Failed to initialize NVML: Driver/library version mismatch
+    Pattern(
+        id="nvml-mismatch",
+        regex=r"Driver/library version mismatch",
+        meaning=t("The driver's libraries were replaced while the old kernel module stayed loaded."),
+        advice=t("Restart the container or reboot the machine; running jobs go on until then."),
+        confirms=("nvml-driver-library-mismatch",),
+    ),
+    # Failed to initialize NVML: Unknown Error
+    Pattern(
+        id="nvml-unknown",
+        regex=r"Failed to initialize NVML: Unknown Error",
+        meaning=t(
+            "The container lost its access to the GPU device files, typically after a reload of systemd on the host."
+        ),
+        advice=t("Save your work and restart the container; reinstalling torch changes nothing."),
+        confirms=("nvml-lost-in-container",),
+    ),
+    # nvidia-smi: Unable to determine the device handle for GPU 0000:03:00.0: Unknown Error   |  GPU is lost
+    Pattern(
+        id="gpu-lost",
+        regex=r"Unable to determine the device handle for GPU|GPU is lost|has fallen off the bus|GPU has fallen off the bus",
+        meaning=t("A card no longer answers: it fell off the bus."),
+        advice=t("Rent another machine, and send the provider the card's address and the kernel log lines."),
+        confirms=("gpu-hardware-fault",),
+    ),
+    # NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.
+    Pattern(
+        id="xid",
+        regex=r"NVRM: Xid \((?P<address>[^)]*)\): (?P<code>\d+)",
+        meaning=t("The driver logged Xid {code} for {address}.", code="?", address="?"),
+        advice=t(
+            "Some Xids are the program's own (13, 31, 43, 45), others the card's (48, 63, 64, 74, 79, 92, 94, 95): `doctor check` tells which."
+        ),
+        confirms=("gpu-hardware-fault",),
+    ),
+    # RuntimeError: CUDA error: uncorrectable ECC error encountered
+    Pattern(
+        id="ecc-error",
+        regex=r"uncorrectable ECC error",
+        meaning=t(
+            "The card's memory gave an error that it could not correct; results since then cannot be trusted."
+        ),
+        advice=t("Stop the run, resume from the last checkpoint on another card, and tell the provider."),
+        confirms=("gpu-hardware-fault",),
+        hides=("cuda-error-late",),
+    ),
+    # RuntimeError: CUDA error: an illegal memory access was encountered
+    Pattern(
+        id="illegal-memory-access",
+        regex=r"an illegal memory access was encountered|cudaErrorIllegalAddress",
+        meaning=t(
+            "A kernel read or wrote memory it does not own: a bug in a kernel, an index out of range, or two libraries that do not fit each other. The Python line shown may be late."
+        ),
+        advice=t(
+            "Run once with CUDA_LAUNCH_BLOCKING=1 to see the true line; check indices and the versions of compiled extensions."
+        ),
+        confirms=("flash-attn-torch-abi-mismatch", "token-id-out-of-vocab", "gpu-hardware-fault"),
+        hides=("cuda-error-late",),
+    ),
+    # RuntimeError: CUDA error: unspecified launch failure
+    Pattern(
+        id="launch-failure",
+        regex=r"unspecified launch failure|cudaErrorLaunchFailure",
+        meaning=t(
+            "A kernel died on the card; later CUDA calls of this process all fail. The Python line shown may be late."
+        ),
+        advice=t("Run once with CUDA_LAUNCH_BLOCKING=1; look for an Xid in the kernel log."),
+        confirms=("gpu-hardware-fault",),
+        hides=("cuda-error-late",),
+    ),
+    # CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.
+    Pattern(
+        id="cuda-error-late",
+        regex=r"CUDA kernel errors might be asynchronously reported",
+        meaning=t(
+            "CUDA reports errors late: the Python line in this traceback may not be the one that failed."
+        ),
+        advice=t("Run once with CUDA_LAUNCH_BLOCKING=1 (slow) to see the true line, then unset it."),
+    ),
+    # RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain.
+    Pattern(
+        id="ptx-unsupported",
+        regex=r"PTX was compiled with an unsupported toolchain|cudaErrorUnsupportedPtxVersion|Unsupported PTX version|CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+        meaning=t("Code was compiled to PTX by a newer toolkit than the driver can read."),
+        advice=t(
+            "Use a toolkit at or below the driver's CUDA for run-time compiled kernels (numba: install pynvjitlink or numba-cuda)."
+        ),
+        confirms=("ptx-jit-newer-than-driver",),
+        hides=("cuda-error-late",),
+    ),
+    # ptxas fatal : Value 'sm_120' is not defined for option 'gpu-name'
+    Pattern(
+        id="ptxas-arch",
+        regex=r"Value '(?P<arch>sm_\w+)' is not defined for option 'gpu-name'",
+        meaning=t("The ptxas that Triton or nvcc uses is older than the card ({arch}).", arch="?"),
+        advice=t("Install a newer torch with its own triton, or unset TRITON_PTXAS_PATH."),
+        confirms=("gpu-arch-not-in-torch-build",),
+    ),
+    # OSError: libcudnn_cnn_train.so.8: undefined symbol: _ZN5cudnn..., version libcudnn_ops_infer.so.8
+    Pattern(
+        id="cudnn-symbol",
+        regex=r"libcudnn\S*: undefined symbol|Could not load library libcudnn\S*|libcudnn\S*: cannot open shared object file",
+        meaning=t(
+            "Parts of two cuDNN installations are mixed, or one is incomplete: the loader finds another copy before torch's own."
+        ),
+        advice=t("`unset LD_LIBRARY_PATH` for the training process; torch brings its own cuDNN."),
+        confirms=("ld-library-path-shadows-bundled-cuda", "torch-install-broken"),
+    ),
+    # ImportError: .../libcusparse.so.12: undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12
+    Pattern(
+        id="nvjitlink-symbol",
+        regex=r"undefined symbol: (?P<symbol>__nvJitLink\w+)",
+        meaning=t(
+            "An older libnvJitLink than torch's was found first ({symbol} is missing in it).", symbol="?"
+        ),
+        advice=t("Take the CUDA folder out of LD_LIBRARY_PATH for the training process."),
+        confirms=("ld-library-path-shadows-bundled-cuda",),
+    ),
+    # ImportError: .../libtorch_cuda.so: undefined symbol: ncclCommRegister
+    Pattern(
+        id="nccl-symbol",
+        regex=r"undefined symbol: (?P<symbol>nccl\w+)",
+        meaning=t(
+            "An older NCCL than torch was built with is loaded first ({symbol} is missing in it).", symbol="?"
+        ),
+        advice=t(
+            "Remove the other NCCL from LD_LIBRARY_PATH, or reinstall the nvidia-nccl wheel that torch pins."
+        ),
+        confirms=("ld-library-path-shadows-bundled-cuda", "nvidia-wheel-version-drift"),
+    ),
+    # ImportError: .../libcublasLt.so.12: undefined symbol: cublasLtGetEnvironmentMode
+    Pattern(
+        id="cublas-symbol",
+        regex=r"undefined symbol: cublas\w*|libcublas\S*: undefined symbol|symbol cublas\w+ version \S+ not defined",
+        meaning=t(
+            "Two cuBLAS versions are mixed: one from the wheels, one found through LD_LIBRARY_PATH or an older wheel."
+        ),
+        advice=t(
+            "`unset LD_LIBRARY_PATH` for the training process; if it stays, reinstall the nvidia-cublas wheel that torch pins."
+        ),
+        confirms=("ld-library-path-shadows-bundled-cuda", "nvidia-wheel-version-drift"),
+    ),
+    # ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory
+    Pattern(
+        id="cuda-library-missing",
+        regex=r"(?P<library>lib(?:cudart|cublas|cublasLt|cufft|curand|cusparse|cusolver|nvrtc|nccl|cupti)\S*\.so[.\d]*): cannot open shared object file",
+        meaning=t(
+            "A package was built for the CUDA that {library} belongs to, and that library is not there.",
+            library="?",
+        ),
+        advice=t(
+            "Install the package's build for your torch's CUDA; a system CUDA toolkit is rarely the right answer."
+        ),
+        confirms=(
+            "flash-attn-torch-abi-mismatch",
+            "onnxruntime-cuda-major-mismatch",
+            "torch-install-broken",
+            "bitsandbytes-missing-cuda-binary",
+        ),
+    ),
+    # ImportError: libcuda.so.1: cannot open shared object file: No such file or directory
+    Pattern(
+        id="libcuda-missing",
+        regex=r"libcuda\.so(?:\.1)?: cannot open shared object file",
+        meaning=t("The driver's own library is not in this container: it was started without the GPU."),
+        advice=t(
+            "Start the container with the GPU (--gpus all, NVIDIA_VISIBLE_DEVICES=all); do not install a driver inside it."
+        ),
+        confirms=("no-gpu-visible",),
+    ),
+    # cuDNN version incompatibility: PyTorch was compiled against (9, 1, 0) but found runtime version (8, 9, 7)
+    Pattern(
+        id="cudnn-version",
+        regex=r"cuDNN version incompatibility: PyTorch was compiled +against (?P<built>\([\d, ]+\)) but found runtime version (?P<found>\([\d, ]+\))",
+        meaning=t("torch was built with cuDNN {built}, and {found} was loaded.", built="?", found="?"),
+        advice=t("`unset LD_LIBRARY_PATH`, or take the folder with the other cuDNN out of it."),
+        confirms=("ld-library-path-shadows-bundled-cuda", "nvidia-wheel-version-drift"),
+    ),
+    # RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED
+    Pattern(
+        id="cudnn-not-initialized",
+        regex=r"CUDNN_STATUS_(?:NOT_INITIALIZED|INTERNAL_ERROR|EXECUTION_FAILED\w*|SUBLIBRARY_VERSION_MISMATCH)",
+        meaning=t(
+            "cuDNN could not start: usually no memory is left on the card, else a mixed cuDNN installation."
+        ),
+        advice=t("Try half the batch first; if that changes nothing, `unset LD_LIBRARY_PATH`."),
+        confirms=(
+            "vram-held-by-process",
+            "ld-library-path-shadows-bundled-cuda",
+            "nvidia-wheel-version-drift",
+        ),
+    ),
+    # RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`
+    Pattern(
+        id="cublas-not-initialized",
+        regex=r"CUBLAS_STATUS_(?:NOT_INITIALIZED|INTERNAL_ERROR)",
+        meaning=t(
+            "cuBLAS could not start: most often the card's memory is full, or an index error earlier broke the CUDA context."
+        ),
+        advice=t("Look for an earlier device-side assert; else free memory on the card or halve the batch."),
+        confirms=("vram-held-by-process", "label-out-of-range", "token-id-out-of-vocab"),
+    ),
+    # RuntimeError: CUDA error: CUBLAS_STATUS_INVALID_VALUE when calling `cublasSgemm(...)`
+    Pattern(
+        id="cublas-failed",
+        regex=r"CUBLAS_STATUS_(?:INVALID_VALUE|EXECUTION_FAILED|NOT_SUPPORTED|ARCH_MISMATCH)",
+        meaning=t(
+            "A matrix product failed inside cuBLAS: shapes that do not fit (often a wrong index before it), or another cuBLAS than torch's was loaded."
+        ),
+        advice=t("Run the step on the CPU to see the true shape error; then `unset LD_LIBRARY_PATH`."),
+        confirms=(
+            "ld-library-path-shadows-bundled-cuda",
+            "nvidia-wheel-version-drift",
+            "token-id-out-of-vocab",
+        ),
+    ),
+    # [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, ...) ran for 1800051 milliseconds
+    Pattern(
+        id="nccl-timeout",
+        regex=r"Watchdog caught collective operation timeout|NCCL.*(?:timed out|timeout)|Some NCCL operations have failed or timed out",
+        meaning=t(
+            "One rank waited for the others in a collective until the time-out: another rank is slower, died, or does something else (evaluation, saving, a different number of batches)."
+        ),
+        advice=t(
+            "See what every rank is doing with `doctor stacks PID`; on GeForce cards without P2P try NCCL_P2P_DISABLE=1."
+        ),
+        confirms=("nccl-p2p-hang-risk", "gpu-hardware-fault", "shm-too-small"),
+    ),
+    # torch.distributed.DistBackendError: NCCL error in: ... unhandled system error (run with NCCL_DEBUG=INFO for details)
+    Pattern(
+        id="nccl-error",
+        regex=r"NCCL error in|ncclSystemError|ncclUnhandledCudaError|ncclInternalError|unhandled (?:system|cuda) error",
+        meaning=t("NCCL failed: the network interface, shared memory (/dev/shm) or a card."),
+        advice=t(
+            "Run with NCCL_DEBUG=INFO and read the first WARN line; check /dev/shm and NCCL_SOCKET_IFNAME."
+        ),
+        confirms=("nccl-interface-missing", "shm-too-small", "nccl-p2p-hang-risk", "gpu-hardware-fault"),
+    ),
+    # NCCL WARN Bootstrap : no socket interface found
+    Pattern(
+        id="nccl-no-interface",
+        regex=r"Bootstrap : no socket interface found",
+        meaning=t("NCCL found no network interface of the name that NCCL_SOCKET_IFNAME gives."),
+        advice=t("`unset NCCL_SOCKET_IFNAME`, or set it to one of `ls /sys/class/net`."),
+        confirms=("nccl-interface-missing",),
+        hides=("nccl-error",),
+    ),
+    # The server socket has failed to listen on any local network address. ... EADDRINUSE / Address already in use
+    Pattern(
+        id="port-in-use",
+        regex=r"EADDRINUSE|Address already in use",
+        meaning=t(
+            "The port is taken: an earlier run is still alive, or another one uses the same MASTER_PORT."
+        ),
+        advice=t(
+            "`ss -ltnp` shows who listens; start with another port (torchrun --master-port 0 picks a free one)."
+        ),
+        confirms=("distributed-variables-left-over",),
+    ),
+    # The detected CUDA version (11.7) mismatches the version that was used to compile PyTorch (12.1).
+    Pattern(
+        id="nvcc-mismatch",
+        regex=r"detected CUDA version \((?P<nvcc>[\d.]+)\) mismatches the version that was used to compile\s+PyTorch \((?P<torch>[\d.]+)\)",
+        meaning=t(
+            "An extension is being compiled with nvcc {nvcc} for a torch of CUDA {torch}.",
+            nvcc="?",
+            torch="?",
+        ),
+        advice=t("Point CUDA_HOME at a toolkit of torch's CUDA major, or install a prebuilt wheel."),
+        confirms=("nvcc-torch-cuda-mismatch",),
+    ),
+)

@@ -1,0 +1,285 @@
+"""Patterns of packages that do not fit each other, the interpreter or the system."""
+
+from __future__ import annotations
+
+from doctor.explain.match import Pattern
+from doctor.model import t
+
+PATTERNS: tuple[Pattern, ...] = (
+    # RuntimeError: operator torchvision::nms does not exist
+    Pattern(
+        id="torchvision-nms",
+        regex=r"operator torchvision::nms does not exist|Couldn't load custom C\+\+ ops",
+        meaning=t("The installed torchvision was built for another torch."),
+        advice=t("Install the torchvision of your torch release, from the same index, with --no-deps."),
+        confirms=("torchvision-torch-mismatch",),
+    ),
+    # ImportError: flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c104cuda9SetDeviceEi
+    Pattern(
+        id="extension-torch-symbol",
+        regex=r"(?P<library>[\w.\-]+\.so)\S*: undefined symbol: (?P<symbol>_ZN?K?\d*(?:3c10|2at|5torch)\w*)",
+        meaning=t(
+            "{library} was compiled for another torch (or another C++ ABI) than the one installed.",
+            library="?",
+        ),
+        advice=t(
+            "Install the wheel built for your torch, CUDA and Python, or run without it (flash-attn: attn_implementation='sdpa')."
+        ),
+        confirms=(
+            "flash-attn-torch-abi-mismatch",
+            "torchvision-torch-mismatch",
+            "extension-built-for-another-torch",
+        ),
+    ),
+    # RuntimeError: FlashAttention only supports Ampere GPUs or newer.
+    Pattern(
+        id="flash-attn-gpu",
+        regex=r"FlashAttention only supports Ampere GPUs or newer",
+        meaning=t("flash-attn 2 has no kernels for cards before Ampere (T4, V100, RTX 20)."),
+        advice=t("Use attn_implementation='sdpa'."),
+        confirms=("flash-attn-unsupported-gpu",),
+    ),
+    # ImportError: FlashAttention2 has been toggled on, but it cannot be used due to the following error: the package flash_attn seems to be not installed.
+    Pattern(
+        id="flash-attn-missing",
+        regex=r"FlashAttention2 has been toggled on, but it cannot be used",
+        meaning=t("The code asks for flash-attn, which is not installed (or does not import) here."),
+        advice=t("Use attn_implementation='sdpa', or install the flash-attn wheel built for your torch."),
+        confirms=("needed-package-missing", "flash-attn-torch-abi-mismatch"),
+    ),
+    # RuntimeError: Configured CUDA binary not found at /opt/.../bitsandbytes/libbitsandbytes_cuda124.so
+    Pattern(
+        id="bitsandbytes-binary",
+        regex=r"Configured (?:CUDA|ROCm|XPU)? ?binary not found at|libbitsandbytes_cpu\.so: undefined symbol|CUDA Setup failed despite GPU being available|'NoneType' object has no attribute 'cget_managed_ptr'",
+        meaning=t("bitsandbytes has no binary for the CUDA of your torch."),
+        advice=t("Install a newer bitsandbytes wheel; running from a source folder finds no binaries."),
+        confirms=("bitsandbytes-missing-cuda-binary",),
+    ),
+    # A module that was compiled using NumPy 1.x cannot be run in NumPy 2.0.0 as it may crash.
+    Pattern(
+        id="numpy-abi",
+        regex=r"compiled using NumPy 1\.x cannot be run in\s+NumPy (?P<numpy>[\d.]+)|RuntimeError: Numpy is not available|numpy\.dtype size changed, may indicate binary incompatibility|_ARRAY_API not found",
+        meaning=t("A package was built for NumPy 1 and NumPy 2 is installed (or the reverse)."),
+        advice=t(
+            "`python -m pip install 'numpy<2'` where torch is older than 2.3; else update the package that the message names."
+        ),
+        confirms=("numpy2-torch-abi",),
+    ),
+    # AttributeError: partially initialized module 'torch' has no attribute 'Tensor' (most likely due to a circular import)
+    Pattern(
+        id="shadowed-module",
+        regex=r"partially initialized module '(?P<module>[\w.]+)' has no attribute|cannot import name '\w+' from partially initialized module '(?P<module2>[\w.]+)'",
+        meaning=t(
+            "A module was found half loaded: often a file of your own has a library's name (torch.py, random.py, datasets/)."
+        ),
+        advice=t("Look for such a file beside your script and rename it; remove its __pycache__."),
+        confirms=("file-shadows-module", "torch-install-broken"),
+    ),
+    # Disabling PyTorch because PyTorch >= 2.4 is required but found 2.3.0+cu121
+    Pattern(
+        id="transformers-disables-torch",
+        regex=r"Disabling PyTorch because PyTorch >= (?P<floor>[\d.]+) is required but found (?P<found>\S+)",
+        meaning=t(
+            "transformers switches torch off: it needs {floor} or newer and found {found}. Models then seem to 'require the PyTorch library'.",
+            floor="?",
+            found="?",
+        ),
+        advice=t(
+            "Install an older transformers, or a newer torch that the driver serves; `doctor check` names both."
+        ),
+        confirms=("transformers-torch-too-old",),
+    ),
+    # ImportError: AutoModelForSequenceClassification requires the PyTorch library but it was not found in your environment.
+    Pattern(
+        id="requires-torch-library",
+        regex=r"requires the PyTorch library but it was not found in your environment",
+        meaning=t(
+            "transformers does not see a usable torch: none is installed in this interpreter, or it is too old for this transformers."
+        ),
+        advice=t(
+            "See which interpreter runs (`which python`), then compare the two versions with `doctor check`."
+        ),
+        confirms=("transformers-torch-too-old", "needed-package-missing", "torch-install-broken"),
+    ),
+    # ImportError: cannot import name 'AdamW' from 'transformers'
+    Pattern(
+        id="removed-import",
+        regex=r"cannot import name '(?P<name>\w+)' from '(?P<module>(?:transformers|torch|accelerate|datasets|huggingface_hub|tokenizers|peft)[\w.]*)'",
+        meaning=t(
+            "{module} has no {name}: it was removed or moved in the installed version, or another package expects another version.",
+            module="?",
+            name="?",
+        ),
+        advice=t(
+            "If your own code imports it, use its successor (AdamW: torch.optim.AdamW); if a library does, align its version: the traceback's file says which."
+        ),
+        confirms=(
+            "removed-import",
+            "peft-transformers-mismatch",
+            "accelerate-transformers-mismatch",
+            "transformers-requirement-out-of-range",
+        ),
+    ),
+    # TypeError: TrainingArguments.__init__() got an unexpected keyword argument 'evaluation_strategy'
+    Pattern(
+        id="unknown-training-argument",
+        regex=r"(?:TrainingArguments|Seq2SeqTrainingArguments)\S*\(\) got an unexpected keyword argument '(?P<argument>\w+)'",
+        meaning=t("This transformers' TrainingArguments has no argument {argument}.", argument="?"),
+        advice=t(
+            "Renamed ones: evaluation_strategy is eval_strategy, no_cuda is use_cpu; others were removed or never existed."
+        ),
+        confirms=("removed-argument",),
+    ),
+    # TypeError: Trainer.__init__() got an unexpected keyword argument 'tokenizer'
+    Pattern(
+        id="trainer-argument",
+        regex=r"Trainer\.__init__\(\) got an unexpected keyword argument '(?P<argument>\w+)'",
+        meaning=t("This transformers' Trainer has no argument {argument}.", argument="?"),
+        advice=t("tokenizer is processing_class since 5.0 (accepted from 4.46 on)."),
+        confirms=("removed-argument",),
+    ),
+    # TypeError: Accelerator.__init__() got an unexpected keyword argument 'dispatch_batches'
+    Pattern(
+        id="accelerator-argument",
+        regex=r"Accelerator\.__init__\(\) got an unexpected keyword argument '(?P<argument>\w+)'",
+        meaning=t(
+            "transformers passes {argument} to an accelerate that no longer (or not yet) has it.",
+            argument="?",
+        ),
+        advice=t(
+            "Align the two: an older accelerate (<1.0 for transformers before 4.45) or a newer transformers."
+        ),
+        confirms=("accelerate-transformers-mismatch",),
+    ),
+    # ImportError: tokenizers>=0.10.1,<0.11 is required for a normal functioning of this module, but found tokenizers==0.8.1rc1.
+    Pattern(
+        id="requirement-out-of-range",
+        regex=r"(?P<wanted>[\w\-]+[<>=!~][^ ]*) is required for a normal functioning of this module, but found (?P<found>\S+?)\.?(?:$|\s)",
+        meaning=t("transformers needs {wanted} and found {found}.", wanted="?", found="?"),
+        advice=t(
+            "Install the wanted range into the same interpreter; if it says it is there already, look for two copies."
+        ),
+        confirms=(
+            "transformers-requirement-out-of-range",
+            "duplicate-distribution-metadata",
+            "user-site-shadows-env",
+        ),
+    ),
+    # ModuleNotFoundError: No module named 'datasets'
+    Pattern(
+        id="module-not-found",
+        regex=r"No module named '(?P<module>[\w.]+)'",
+        meaning=t(
+            "{module} is not installed in the interpreter that runs; often it is in another one.", module="?"
+        ),
+        advice=t(
+            "`which python` and `python -m pip -V` must show the same environment; install with that `python -m pip`."
+        ),
+        confirms=("needed-package-missing", "user-site-shadows-env"),
+    ),
+    # ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.32' not found (required by .../flash_attn_2_cuda.so)
+    Pattern(
+        id="glibc",
+        regex=r"version [`']GLIBC_(?P<needed>[\d.]+)' not found",
+        meaning=t("A compiled package needs glibc {needed}; this system's is older.", needed="?"),
+        advice=t(
+            "Take a wheel built for an older glibc, build it here, or a newer image; glibc itself cannot be swapped."
+        ),
+        confirms=("glibc-too-old-for-wheel",),
+    ),
+    # ImportError: /usr/lib/libstdc++.so.6: version `GLIBCXX_3.4.29' not found
+    Pattern(
+        id="libstdcxx",
+        regex=r"version [`'](?P<needed>(?:GLIBCXX|CXXABI)_[\d.]+)' not found",
+        meaning=t("An old libstdc++ was found first; {needed} is missing in it.", needed="?"),
+        advice=t(
+            "Take the old compiler's folder out of LD_LIBRARY_PATH; in conda: `conda install -c conda-forge libstdcxx-ng`."
+        ),
+        confirms=("libstdcxx-too-old",),
+    ),
+    # ERROR: No matching distribution found for torch==1.13.1
+    Pattern(
+        id="no-matching-distribution",
+        regex=r"No matching distribution found for (?P<wanted>\S+)",
+        meaning=t("No wheel of {wanted} exists for this Python, platform or index.", wanted="?"),
+        advice=t(
+            "Check `python -V` against the release's Pythons; builds with +cuXXX are only on the PyTorch index."
+        ),
+        confirms=("python-version-no-wheel",),
+    ),
+    # error: externally-managed-environment
+    Pattern(
+        id="externally-managed",
+        regex=r"externally-managed-environment",
+        meaning=t("This is the system's own Python, which pip must not change."),
+        advice=t(
+            "`python3 -m venv --system-site-packages ~/env && . ~/env/bin/activate`, then install there."
+        ),
+    ),
+    # ERROR: pip's dependency resolver does not currently take into account all the packages that are installed.
+    Pattern(
+        id="pip-resolver",
+        regex=r"pip's dependency resolver does not currently take into account",
+        meaning=t(
+            "pip installed what you asked for although an installed package declares another range. It may still work."
+        ),
+        advice=t(
+            "`python -m pip check` says what does not fit now; an old message means nothing once that is clean."
+        ),
+        confirms=("transformers-requirement-out-of-range", "declared-requirement-broken"),
+    ),
+    # RuntimeError: Dynamo is not supported on Python 3.12+
+    Pattern(
+        id="compile-python",
+        regex=r"Dynamo is not supported on Python (?P<python>[\d.]+)\+?|torch\.compile is not supported on Python (?P<python2>[\d.]+)",
+        meaning=t("This torch cannot compile on this Python."),
+        advice=t("Run without torch.compile, or take a newer torch or an older Python."),
+        confirms=("torch-compile-python-unsupported",),
+    ),
+    # ImportError: cannot import name ... / RuntimeError: Cannot find a working triton installation.
+    Pattern(
+        id="triton-missing",
+        regex=r"Cannot find a working triton installation|TritonMissing",
+        meaning=t("torch.compile on a GPU needs triton of torch's own version, which is not there."),
+        advice=t("Install the triton that torch pins (see `pip show torch`), or run without torch.compile."),
+        confirms=("needed-package-missing", "declared-requirement-broken"),
+    ),
+    # Specified provider 'CUDAExecutionProvider' is not in available provider names.
+    Pattern(
+        id="onnx-provider",
+        regex=r"'CUDAExecutionProvider' is not in available provider names|Failed to create CUDAExecutionProvider",
+        meaning=t(
+            "onnxruntime runs on the CPU: the CPU package lies over the GPU one, or it was built for another CUDA."
+        ),
+        advice=t("Uninstall onnxruntime and onnxruntime-gpu, then install onnxruntime-gpu alone."),
+        confirms=("onnxruntime-cpu-shadows-gpu", "onnxruntime-cuda-major-mismatch"),
+    ),
+    # RuntimeError: Dataset scripts are no longer supported, but found imdb.py
+    Pattern(
+        id="dataset-scripts",
+        regex=r"Dataset scripts are no longer supported, but found (?P<script>\S+)",
+        meaning=t("datasets 4 and newer run no loading scripts ({script}).", script="?"),
+        advice=t("Use the data set's Parquet version on the hub, or `pip install 'datasets<4'`."),
+        confirms=("datasets-without-scripts",),
+    ),
+    # OSError: We couldn't connect to 'https://huggingface.co' to load this file
+    Pattern(
+        id="hub-unreachable",
+        regex=r"couldn't connect to 'https://\S+' to load|LocalEntryNotFoundError|MaxRetryError.*huggingface|Network is unreachable|ConnectionError.*huggingface|outgoing traffic has been disabled",
+        meaning=t("The model hub cannot be reached from here, and the files are not in the cache."),
+        advice=t(
+            "In mainland China set HF_ENDPOINT to a mirror before Python starts (AutoDL: `source /etc/network_turbo`), or copy the model folder over."
+        ),
+        confirms=("mirror-with-xet", "proxy-not-active"),
+    ),
+    # ImportError: cannot import name 'packaging' from 'pkg_resources'
+    Pattern(
+        id="setuptools",
+        regex=r"cannot import name 'packaging' from 'pkg_resources'|No module named 'pkg_resources'|No module named 'distutils'",
+        meaning=t(
+            "A package still uses a part of setuptools that newer Pythons or setuptools no longer bring."
+        ),
+        advice=t("`python -m pip install 'setuptools<81'`, or update the package."),
+        hides=("module-not-found",),
+    ),
+)
