@@ -199,7 +199,7 @@ def fold(events: Iterable[RunEvent], state: RunState | None = None) -> RunState:
 
 def state_as_dict(state: RunState, now: float, trainer_alive: bool | None = None) -> dict[str, Any]:
     """Return the JSON form of ``doctor watch --json``."""
-    return msgspec.to_builtins(
+    tree: dict[str, Any] = msgspec.to_builtins(
         {
             "status": state.status_at(now, trainer_alive),
             "step": state.step,
@@ -216,4 +216,5 @@ def state_as_dict(state: RunState, now: float, trainer_alive: bool | None = None
             "stacks": state.stacks,
             "finished": state.finished or None,
         }
-    )  # type: ignore[no-any-return]
+    )
+    return tree

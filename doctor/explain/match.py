@@ -51,11 +51,9 @@ def matches(text: str) -> list[Match]:
     found: dict[str, tuple[int, Match]] = {}
     hidden: set[str] = set()
     for pattern in all_patterns():
-        last = None
-        for last in re.finditer(pattern.regex, text, re.MULTILINE):
-            pass
-        if last is not None:
-            found[pattern.id] = (last.start(), _match(pattern, last, text))
+        hits = list(re.finditer(pattern.regex, text, re.MULTILINE))
+        if hits:
+            found[pattern.id] = (hits[-1].start(), _match(pattern, hits[-1], text))
             hidden.update(pattern.hides)
     kept = [item for kind, item in found.items() if kind not in hidden]
     return [match for _, match in sorted(kept, key=lambda item: -item[0])]
