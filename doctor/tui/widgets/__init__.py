@@ -1,0 +1,1 @@
+"""Parts of screens, one a file. Each draws rows of text from a record it was handed."""

@@ -1,0 +1,169 @@
+"""The full-screen view: which screens there are, the keys that work everywhere, and how it is started."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from doctor.language import current_language, say, use_language
+from doctor.tui.base_screen import BaseScreen
+from doctor.tui.source import Source
+from runner.text import t
+
+THEMES = ("ansi-dark", "textual-ansi")
+"""First one that this textual has. The terminal's 16 colours on its own background: fewest bytes over SSH,
+right on a light terminal too, and with NO_COLOR truly without colour (other themes become greys)."""
+
+
+class DoctorApp(App[int]):
+    """Asks ``source`` and shows the answers; ``clock`` is wall time in seconds since the epoch."""
+
+    TITLE = "doctor"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("1", "go('check')", t("Machine").msgid, show=False),
+        Binding("2", "go('profiles')", t("Profiles").msgid, show=False),
+        Binding("3", "go('runs')", t("Runs").msgid, show=False),
+        Binding("l", "language", t("中文").msgid),
+        Binding("question_mark,f1", "help", t("Help").msgid, key_display="?"),
+        Binding("q", "quit", t("Quit").msgid),
+        Binding("ctrl+p", "command_palette", t("Menu").msgid, key_display="^P", priority=True),
+    ]
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        clock: Callable[[], float] = time.time,
+        run: str | None = None,
+        is_readonly: bool = False,
+    ) -> None:
+        with _no_color_kept():
+            super().__init__(ansi_color=True)
+        self.source = source
+        self.clock = clock
+        self.is_readonly = is_readonly
+        self._first_run = run
+        self.animation_level = "none"
+        self.theme = next((name for name in THEMES if name in self.available_themes), self.theme)
+
+    async def on_mount(self) -> None:
+        self.add_mode("check", _check_screen)
+        self.add_mode("profiles", _profiles_screen)
+        self.add_mode("runs", _runs_screen)
+        await self.switch_mode("runs" if self._first_run else "check")
+        if self._first_run:
+            self.open_run(self._first_run)
+
+    # -- screens -------------------------------------------------------------------------
+    async def action_go(self, mode: str) -> None:
+        """Show a screen; asked for while it stands under another (a run, help), it comes to the top."""
+        if self.current_mode != mode:
+            await self.switch_mode(mode)
+        elif len(self.screen_stack) > 1 and not self.screen.is_modal:
+            await self.pop_screen()
+
+    def open_run(self, name: str) -> None:
+        """Watch a run; its screen lies over the list of runs."""
+        from doctor.tui.run_screen import RunScreen
+
+        async def show() -> None:
+            if self.current_mode != "runs":
+                await self.switch_mode("runs")
+            if isinstance(self.screen, RunScreen):
+                await self.pop_screen()
+            await self.push_screen(RunScreen(name))
+
+        self.call_later(show)
+
+    def close_run(self) -> None:
+        """Leave a run's screen for the list of runs. The run is not touched."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+
+    def action_help(self) -> None:
+        from doctor.tui.help_screen import HelpScreen
+
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen())
+
+    def action_language(self) -> None:
+        use_language("en" if current_language() == "zh" else "zh")
+        for screen in self.screen_stack:
+            if isinstance(screen, BaseScreen):
+                screen.redraw()
+
+    def on_screen_resume(self) -> None:
+        """A screen of another mode may have been drawn in the language of before."""
+        if isinstance(self.screen, BaseScreen):
+            self.screen.call_after_refresh(self.screen.redraw)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Return the command palette's entries: what the keys do, by name."""
+        yield SystemCommand(
+            say("Machine"), say("what is wrong here, why, and what to do"), lambda: self._go("check")
+        )
+        yield SystemCommand(
+            say("Profiles"), say("what can be trained, with the plan"), lambda: self._go("profiles")
+        )
+        yield SystemCommand(say("Runs"), say("watch a run, live or finished"), lambda: self._go("runs"))
+        for active in screen.active_bindings.values():
+            if active.binding.show and active.enabled and active.binding.description:
+                yield SystemCommand(
+                    say(active.binding.description), active.binding.key, self._press(active.binding.key)
+                )
+
+    def _go(self, mode: str) -> None:
+        self.call_later(self.action_go, mode)
+
+    def _press(self, key: str) -> Callable[[], None]:
+        return lambda: self.simulate_key(key)
+
+
+def _check_screen() -> Screen[Any]:
+    from doctor.tui.check_screen import CheckScreen
+
+    return CheckScreen()
+
+
+def _profiles_screen() -> Screen[Any]:
+    from doctor.tui.profiles_screen import ProfilesScreen
+
+    return ProfilesScreen()
+
+
+def _runs_screen() -> Screen[Any]:
+    from doctor.tui.runs_screen import RunsScreen
+
+    return RunsScreen()
+
+
+class _no_color_kept:  # noqa: N801 - reads as what it does
+    """Keeps NO_COLOR for children: textual takes it out of the environment, and an empty one for set."""
+
+    def __enter__(self) -> None:
+        self._value = os.environ.get("NO_COLOR")
+        if self._value == "":
+            del os.environ["NO_COLOR"]
+
+    def __exit__(self, *exception: object) -> None:
+        if self._value is not None:
+            os.environ["NO_COLOR"] = self._value
+
+
+def run_app(run: str | None = None, facts: Path | None = None, readonly: bool = False) -> int:
+    """Show the full-screen view until the user leaves; return the exit status.
+
+    ``run`` opens on that run; ``facts`` is a recorded machine to judge instead of this one; ``readonly``
+    removes the keys that start or stop anything, and so does ``facts``: what is judged is not this machine.
+    """
+    from doctor.tui.live import LiveSource
+
+    app = DoctorApp(LiveSource(facts), run=run, is_readonly=readonly or facts is not None)
+    return app.run() or 0

@@ -1,0 +1,126 @@
+"""The machine: what is wrong, why, and what to do, root cause first. Shown at once, filled in later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.text import Text as Styled
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from doctor.language import say
+from doctor.model import t
+from doctor.render.headline import environment_line, machine_line
+from doctor.render.layout import indent
+from doctor.tui.background import in_background
+from doctor.tui.base_screen import BaseScreen
+from doctor.tui.finding_rows import finding_items, summary
+from doctor.tui.messages import Examined, Trouble
+from doctor.tui.source import Examination
+from doctor.tui.trouble import sentence
+from doctor.tui.widgets.item_list import Item, ItemList
+from doctor.tui.widgets.rows import Rows
+from runner.strings import printable
+
+ROOM_FOR_DETAILS_ROWS = 40
+"""A screen this high shows every finding unfolded; a lower one only the first, the root cause."""
+
+
+class CheckScreen(BaseScreen):
+    """Findings of this machine, or of a recorded one."""
+
+    HERE = "check"
+    DEFAULT_CSS = """
+    CheckScreen #head { height: 3; }
+    CheckScreen #findings { height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("r", "check", t("Check again").msgid),
+        Binding("e", "unfold_all", t("Unfold all").msgid),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.examination: Examination | None = None
+        self._trouble = ""
+        self._is_checking = False
+
+    def body(self) -> ComposeResult:
+        head = Rows(self._head, id="head")
+        head.fit_height, head.can_focus = True, False
+        yield head
+        yield ItemList(id="findings")
+
+    @property
+    def findings(self) -> ItemList:
+        return self.query_one("#findings", ItemList)
+
+    def on_mount(self) -> None:
+        self.findings.focus()
+        self.action_check()
+
+    def action_check(self) -> None:
+        """Look again, unless a look is on its way."""
+        if not self._is_checking:
+            self._is_checking = True
+            self.query_one("#head", Rows).redraw()
+            self._examine()
+
+    @work(exclusive=True)
+    async def _examine(self) -> None:
+        try:
+            self.post_message(Examined(await in_background(self.doctor.source.examine, "check")))
+        except Exception as error:
+            self.post_message(Trouble(sentence(error)))
+
+    @on(Examined)
+    def _show(self, message: Examined) -> None:
+        first_look = self.examination is None
+        self._is_checking, self._trouble, self.examination = False, "", message.examination
+        items = finding_items(message.examination)
+        if first_look:
+            self._unfold_first(items)
+        self.findings.show_items(items)
+        self.redraw()
+
+    def _unfold_first(self, items: Sequence[Item]) -> None:
+        """Unfold what there is room for, the root cause in any case; what passed stays one line."""
+        has_room = self.size.height >= ROOM_FOR_DETAILS_ROWS
+        for item in items if has_room else items[:1]:
+            if item.key != "passed":
+                self.findings.unfolded.add(item.key)
+
+    @on(Trouble)
+    def _show_trouble(self, message: Trouble) -> None:
+        self._is_checking, self._trouble = False, message.words
+        self.redraw()
+
+    @on(ItemList.Chosen)
+    def _toggle(self, message: ItemList.Chosen) -> None:
+        self.findings.toggle(message.key)
+
+    def action_unfold_all(self) -> None:
+        """Unfold every item, or fold all when all are unfolded."""
+        keys = {item.key for item in self.findings.items}
+        self.findings.unfolded = set() if self.findings.unfolded >= keys else keys
+        self.findings.redraw()
+
+    def _head(self, width: int, height: int) -> Sequence[Styled]:
+        rows: list[Styled] = []
+        if self._trouble:
+            rows += [Styled(line, "bold red") for line in indent(self._trouble, width, "✗ ", "  ")]
+        if self.examination is not None:
+            rows += self._headlines(self.examination, width)
+        if self._is_checking:
+            rows.append(Styled("… " + say("looking at this machine"), "bold"))
+        return rows
+
+    def _headlines(self, examination: Examination, width: int) -> list[Styled]:
+        lines = indent(environment_line(examination.snapshot), width, "", "  ")
+        lines += indent(machine_line(examination.snapshot), width, "", "  ")
+        if examination.recorded:
+            recorded = say(t("Recorded machine: {file}", file=printable(examination.recorded)))
+            lines += indent(recorded, width, "", "  ")
+        return [*(Styled(line) for line in lines), summary(examination.report)]

@@ -1,0 +1,154 @@
+"""A judged machine as items of a list: causes with their symptoms, what has no answer, what passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text as Styled
+
+from doctor.commands import VERBS
+from doctor.language import say
+from doctor.model import Diagnosis, Finding, Report, Unanswered, t
+from doctor.render.layout import indent, pad
+from doctor.render.text import printable_text
+from doctor.tui.source import Examination
+from doctor.tui.widgets.item_list import Item
+from doctor.tui.words import LEVEL_STYLES, level_label
+from runner.strings import printable
+
+_LABEL = 10
+"""Columns of the level's sign and word."""
+_MARGIN = " " * _LABEL
+
+
+def finding_items(examination: Examination) -> list[Item]:
+    """Return the items in the order shown: worst first, then what has no answer, then what passed."""
+    report = examination.report
+    items = [_diagnosis_item(diagnosis, index) for index, diagnosis in enumerate(report.diagnoses)]
+    items += [_unanswered_item(unanswered) for unanswered in report.unanswered]
+    items += [_crashed_item(line, index) for index, line in enumerate(report.crashed)]
+    if report.not_looked:
+        items.append(Item("not-looked", lambda width, unfolded: _not_looked(report, width)))
+    items.append(Item("passed", lambda width, unfolded: list(_passed(report, width, unfolded))))
+    return items
+
+
+def _diagnosis_item(diagnosis: Diagnosis, index: int) -> Item:
+    def rows(width: int, unfolded: bool) -> Sequence[Styled]:
+        finding = diagnosis.finding
+        out = list(_title(finding, width, ""))
+        if unfolded:
+            out += _details(finding, width, _MARGIN)
+            for symptom in diagnosis.symptoms:
+                out += _symptom(symptom, width)
+            out.append(Styled())
+        elif diagnosis.symptoms:
+            names = ", ".join(printable(symptom.id) for symptom in diagnosis.symptoms)
+            out += _wrapped(
+                say(t("└ also explains {count}: {names}", count=len(diagnosis.symptoms), names=names)),
+                width,
+                "dim",
+            )
+        return out
+
+    return Item(f"{index}:{diagnosis.finding.id}:{diagnosis.finding.subject}", rows)
+
+
+def _symptom(symptom: Finding, width: int) -> Iterator[Styled]:
+    yield Styled(f"{_MARGIN}└ " + say("a symptom of it:"), "dim")
+    yield from _title(symptom, width, _MARGIN)
+    yield from _details(symptom, width, _MARGIN * 2)
+
+
+def _title(finding: Finding, width: int, margin: str) -> Iterator[Styled]:
+    label = pad(level_label(finding.level), _LABEL)
+    lines = indent(printable_text(say(finding.title)), width, "", margin + _MARGIN)
+    yield Styled.assemble(margin, (label, LEVEL_STYLES[finding.level]), (lines[0], "bold"))
+    yield from (Styled(line, "bold") for line in lines[1:])
+
+
+def _details(finding: Finding, width: int, margin: str) -> Iterator[Styled]:
+    if finding.advice is not None:
+        for line in indent(printable_text(say(finding.advice)), width, margin + "→ ", margin + "  "):
+            yield Styled(line)
+    if finding.fix and "fix" in VERBS:
+        yield Styled(margin + "→ " + say(t("mend it: doctor fix {id}", id=finding.id)))
+    for row in finding.evidence:
+        for line in indent(f"{printable(row.fact)} = {printable(row.value)}", width, margin, margin + "  "):
+            yield Styled(line, "cyan")
+    footer = f"[{finding.id}]" + (f" {finding.link}" if finding.link else "")
+    yield Styled(f"{margin}{printable(footer)}", "dim")
+
+
+def _wrapped(words: str, width: int, style: str = "") -> list[Styled]:
+    return [Styled(line, style) for line in indent(words, width, _MARGIN, _MARGIN + "  ")]
+
+
+def _labelled(level: str, words: str, width: int) -> list[Styled]:
+    first, *rest = indent(words, width, "", _MARGIN)
+    label = Styled(pad(level_label(level), _LABEL), LEVEL_STYLES[level])
+    return [label + Styled(first), *(Styled(line) for line in rest)]
+
+
+def _unanswered_item(unanswered: Unanswered) -> Item:
+    def rows(width: int, unfolded: bool) -> Sequence[Styled]:
+        words = say(
+            t("{section} could not be read: {why}. {count} checks have no answer.",
+              section=unanswered.section, why=say(unanswered.why).rstrip(".。"), count=len(unanswered.checks))
+        )  # fmt: skip
+        out = _labelled("unknown", printable_text(words), width)
+        return out + (_wrapped(", ".join(unanswered.checks), width, "dim") if unfolded else [])
+
+    return Item(f"unanswered:{unanswered.section}", rows)
+
+
+def _crashed_item(line: str, index: int) -> Item:
+    def rows(width: int, unfolded: bool) -> Sequence[Styled]:
+        return _labelled(
+            "unknown", say(t("a check of ours broke, please report it: {what}", what=printable(line))), width
+        )
+
+    return Item(f"crashed:{index}", rows)
+
+
+def _not_looked(report: Report, width: int) -> list[Styled]:
+    return _wrapped(say(t("not looked at: {names}", names=", ".join(report.not_looked))), width, "dim")
+
+
+def _passed(report: Report, width: int, unfolded: bool) -> Iterator[Styled]:
+    is_complete = not report.unanswered and not report.crashed
+    if not report.findings():
+        words = (
+            say("nothing wrong found")
+            if is_complete
+            else say("nothing wrong found in what could be looked at")
+        )
+        yield Styled(("✓ " if is_complete else "") + words, "bold green" if is_complete else "bold")
+    label = Styled(pad("✓", _LABEL), "green")
+    yield label + Styled(say(t("{count} checks passed", count=len(report.passed))))
+    if unfolded:
+        yield from _wrapped(", ".join(report.passed), width, "dim")
+        if report.not_applicable:
+            count, names = len(report.not_applicable), ", ".join(report.not_applicable)
+            yield from _wrapped(
+                say(t("{count} do not apply here: {names}", count=count, names=names)), width, "dim"
+            )
+
+
+def summary(report: Report) -> Styled:
+    """Return one row of counts: ``✗ FAIL 1 · ! WARN 2 · ? 3 checks could not look · ✓ 41 passed``."""
+    counts = dict.fromkeys(LEVEL_STYLES, 0)
+    for finding in report.findings():
+        counts[finding.level] += 1
+    unanswered = sum(len(item.checks) for item in report.unanswered) + len(report.crashed)
+    parts = [
+        Styled(f"{level_label(level)} {count}", LEVEL_STYLES[level])
+        for level, count in counts.items()
+        if count
+    ]
+    if unanswered:
+        parts.append(
+            Styled(say(t("{count} checks could not look", count=unanswered)), LEVEL_STYLES["unknown"])
+        )
+    parts.append(Styled("✓ " + say(t("{count} checks passed", count=len(report.passed))), "green"))
+    return Styled(" · ").join(parts)

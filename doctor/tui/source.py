@@ -1,0 +1,101 @@
+"""What the screens ask of the world, as a protocol: live through ``service`` or recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from doctor.model import Report, Snapshot
+    from runner.state import RunState
+    from runner.text import Text
+
+
+class Examination(NamedTuple):
+    """A machine and what judging it gave."""
+
+    snapshot: Snapshot
+    report: Report
+    recorded: str = ""
+    """The file it came from; empty: this machine, now."""
+
+
+class RunRow(NamedTuple):
+    """One run of the list."""
+
+    key: str
+    """What :meth:`Source.watch` takes: its path."""
+    name: str
+    status: str
+    step: int = 0
+    steps_total: int | None = None
+    seconds: float | None = None
+    metrics: Mapping[str, float] = {}
+    """Of the newest evaluation."""
+
+
+class ProfileRow(NamedTuple):
+    """One profile that can be run."""
+
+    name: str
+    title: str = ""
+
+
+class DecisionRow(NamedTuple):
+    """One choice of a plan with its reason."""
+
+    name: str
+    value: str
+    why: Text | str
+
+
+class PlanRow(NamedTuple):
+    profile: str
+    decisions: tuple[DecisionRow, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What stops a start, in the user's language."""
+
+
+class Refused(Exception):  # noqa: N818 - it is what it says
+    """What was asked is not done; ``problems`` says why, in the user's language."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__(*problems)
+        self.problems = problems
+
+
+class Watcher(Protocol):
+    """Reads one run. Its methods may wait for a disk: called in the background, one call at a time."""
+
+    @property
+    def name(self) -> str: ...
+
+    def poll(self) -> RunState: ...
+
+    def status(self) -> str: ...
+
+    def is_over(self) -> bool: ...
+
+    def log_tail(self, lines: int = 20) -> list[str]: ...
+
+
+class Source(Protocol):
+    """Everything the screens may ask. Every method may wait; none is called on the screen's own thread."""
+
+    def examine(self) -> Examination: ...
+
+    def runs(self) -> Sequence[RunRow]: ...
+
+    def watch(self, name: str) -> Watcher: ...
+
+    def profiles(self) -> Sequence[ProfileRow]: ...
+
+    def plan(self, profile: str) -> PlanRow: ...
+
+    def start(self, profile: str) -> str:
+        """Start a run and return its key. Raises Refused where something stops it."""
+        ...
+
+    def stop(self, name: str) -> None:
+        """Ask a run to save and stop."""
+        ...

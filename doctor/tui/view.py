@@ -1,0 +1,144 @@
+"""A frozen copy of a RunState for the screen, made in the background: drawing never races with reading."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from runner.events import RunEvent
+from runner.state import Curve, RunState
+
+if TYPE_CHECKING:
+    from doctor.tui.source import Watcher
+
+LOG_LIMIT = 500
+"""Newest entries of the log that are kept."""
+
+
+class Series(NamedTuple):
+    """Points of one curve; the two lists have one length."""
+
+    steps: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
+
+
+NO_POINTS = Series()
+
+
+class Entry(NamedTuple):
+    """One line of the log: seconds since the run began, a kind, and the event's data."""
+
+    at_s: float | None
+    kind: str
+    step: int | None
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunView:
+    """What one look at a run showed. Nothing in it changes afterwards."""
+
+    name: str
+    status: str
+    now: float
+    started: dict[str, Any] = dataclasses.field(default_factory=dict)
+    finished: dict[str, Any] = dataclasses.field(default_factory=dict)
+    step: int = 0
+    steps_total: int | None = None
+    eta_s: float | None = None
+    elapsed_s: float | None = None
+    last_t: float | None = None
+    """When the newest event was written."""
+    silent_s: float | None = None
+    """Seconds since the trainer last wrote."""
+    last: dict[str, Any] = dataclasses.field(default_factory=dict)
+    padding_share: float | None = None
+    non_finite_losses: int = 0
+    loss: Series = NO_POINTS
+    loss_smoothed: Series = NO_POINTS
+    eval_loss: Series = NO_POINTS
+    lr: Series = NO_POINTS
+    samples_per_s: Series = NO_POINTS
+    tokens_per_s: Series = NO_POINTS
+    metrics: dict[str, float] = dataclasses.field(default_factory=dict)
+    """Newest value of each evaluation metric."""
+    split_seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    host: dict[str, Any] = dataclasses.field(default_factory=dict)
+    gpus: dict[str, Any] = dataclasses.field(default_factory=dict)
+    stacks: dict[str, Any] = dataclasses.field(default_factory=dict)
+    log: tuple[Entry, ...] = ()
+
+    is_over: bool = False
+    """Nothing more will come."""
+    trainer_log: tuple[str, ...] = ()
+    """The end of the trainer's log, where the run went wrong."""
+
+
+def look_at(watcher: Watcher, now: float) -> RunView:
+    """Poll ``watcher`` and return a copy of what it knows at wall time ``now`` (seconds since the epoch)."""
+    state, status = watcher.poll(), watcher.status()
+    went_wrong = status in ("failed", "lost", "non-finite")
+    trainer_log = tuple(watcher.log_tail()) if went_wrong else ()
+    view = view_of(state, watcher.name, status, now)
+    return dataclasses.replace(view, is_over=watcher.is_over(), trainer_log=trainer_log)
+
+
+def view_of(state: RunState, name: str, status: str, now: float) -> RunView:
+    """Return ``state`` as it is now, copied; ``now`` is wall time in seconds since the epoch."""
+    end = state.last_trainer_t if state.finished or status == "lost" else now
+    return RunView(
+        name=name,
+        status=status,
+        now=now,
+        started=state.started,
+        finished=state.finished,
+        step=state.step,
+        steps_total=state.steps_total,
+        eta_s=state.eta_seconds() if status in ("running", "starting") else None,
+        elapsed_s=None if state.first_t is None or end is None else max(0.0, end - state.first_t),
+        silent_s=None if state.last_trainer_t is None else max(0.0, now - state.last_trainer_t),
+        last=state.last,
+        padding_share=state.padding_share(),
+        non_finite_losses=state.non_finite_losses,
+        loss=_series(state.loss),
+        loss_smoothed=Series(tuple(state.loss.steps), tuple(state.loss.smoothed())),
+        eval_loss=_series(state.eval_loss),
+        lr=_series(state.lr),
+        samples_per_s=_series(state.samples_per_s),
+        tokens_per_s=_series(state.tokens_per_s),
+        metrics={key: curve.values[-1] for key, curve in state.metrics.items() if len(curve)},
+        split_seconds=dict(state.split_seconds),
+        host=state.host,
+        gpus=state.gpus,
+        stacks=state.stacks,
+        last_t=state.last_t,
+        log=_log(state),
+    )
+
+
+def _series(curve: Curve) -> Series:
+    return Series(tuple(curve.steps), tuple(curve.values))
+
+
+def _log(state: RunState) -> tuple[Entry, ...]:
+    """Return the newest evaluations, checkpoints and notes by time, the start and the end around them."""
+    events = [*state.evaluations[-LOG_LIMIT:], *state.checkpoints[-LOG_LIMIT:], *state.notes[-LOG_LIMIT:]]
+    entries = [
+        _entry(event, state.first_t) for event in sorted(events, key=lambda event: (event.t, event.seq))
+    ]
+    if state.started:
+        entries.insert(0, Entry(0.0, "run-started", None, state.started))
+    if state.finished:
+        entries.append(
+            Entry(_since(state.last_trainer_t, state.first_t), "run-finished", state.step, state.finished)
+        )
+    return tuple(entries[-LOG_LIMIT:])
+
+
+def _entry(event: RunEvent, first_t: float | None) -> Entry:
+    return Entry(_since(event.t, first_t), event.kind, event.step, event.data)
+
+
+def _since(t: float | None, first_t: float | None) -> float | None:
+    return None if t is None or first_t is None else max(0.0, t - first_t)

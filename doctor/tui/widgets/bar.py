@@ -1,0 +1,103 @@
+"""One-line bars whose parts can be clicked: the screens on top, the panes, the keys at the bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.text import Text as Styled
+from textual import events
+
+from doctor.language import say
+from doctor.render.layout import display_width
+from doctor.tui.widgets.rows import Rows
+
+
+class Part(NamedTuple):
+    """A piece of a bar; ``key`` is what a click on it presses, empty for plain text."""
+
+    key_shown: str
+    label: str
+    key: str = ""
+    style: str = ""
+
+
+class Bar(Rows, can_focus=False):
+    """Parts in a row, wrapped onto a further line where they do not fit."""
+
+    DEFAULT_CSS = """
+    Bar { height: 1; overflow-y: hidden; }
+    """
+    GAP = "  "
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.fit_height = True
+        self._spans: list[tuple[int, int, int, str]] = []
+
+    def parts(self) -> Sequence[Part]:
+        raise NotImplementedError
+
+    def draw(self, width: int, height: int) -> Sequence[Styled]:
+        self._spans.clear()
+        rows, x = [Styled()], 0
+        for part in self.parts():
+            words = f"{part.key_shown} {part.label}".strip()
+            length = display_width(words)
+            if x and x + length > width:
+                rows.append(Styled())
+                x = 0
+            rows[-1].append(part.key_shown, f"{part.style or 'bold'}")
+            rows[-1].append(words[len(part.key_shown) :] + self.GAP, part.style)
+            self._spans.append((len(rows) - 1, x, x + length, part.key))
+            x += length + len(self.GAP)
+        return rows
+
+    async def on_click(self, event: events.Click) -> None:
+        for row, start, end, key in self._spans:
+            if event.y == row and start <= event.x < end and key:
+                self.app.simulate_key(key)
+                return
+
+
+class KeyBar(Bar):
+    """Every key that does something here, in the user's language; a click presses it."""
+
+    DEFAULT_CSS = """
+    KeyBar { dock: bottom; }
+    """
+
+    def parts(self) -> Sequence[Part]:
+        seen: dict[str, Part] = {}
+        for active in self.screen.active_bindings.values():
+            binding = active.binding
+            if binding.show and active.enabled and binding.action not in seen:
+                shown = self.app.get_key_display(binding)
+                seen[binding.action] = Part(shown, say(binding.description), binding.key)
+        return list(seen.values())
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.call_after_refresh(self.redraw))
+
+
+class NavBar(Bar):
+    """The screens and which one this is."""
+
+    def __init__(self, here: str) -> None:
+        super().__init__()
+        self._here = here
+
+    def parts(self) -> Sequence[Part]:
+        names = (
+            ("1", "check", say("Machine")),
+            ("2", "profiles", say("Profiles")),
+            ("3", "runs", say("Runs")),
+        )
+        parts = [Part("doctor", "", style="bold")]
+        for key, mode, label in names:
+            here = mode == self._here
+            parts.append(
+                Part(key, f"[{label}]" if here else f" {label} ", key, "bold reverse" if here else "")
+            )
+        return parts

@@ -1,0 +1,124 @@
+"""A list to walk with arrow keys or the mouse; each item takes as many rows as it needs, and can unfold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple
+
+from rich.text import Text as Styled
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from doctor.tui.widgets.rows import Rows
+from runner.text import t
+
+CURSOR = "▌"
+"""Marks the item that Enter acts on, in the first column of each of its rows: visible without colour."""
+
+
+class Item(NamedTuple):
+    """One entry: ``rows(width, unfolded)`` draws it."""
+
+    key: str
+    rows: Callable[[int, bool], Sequence[Styled]]
+
+
+class ItemList(Rows):
+    """Items, a cursor, and which of them are unfolded."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", t("Up").msgid, show=False),
+        Binding("down,j", "move(1)", t("Down").msgid, show=False),
+        Binding("home", "move(-9999)", t("First").msgid, show=False),
+        Binding("end", "move(9999)", t("Last").msgid, show=False),
+        Binding("enter", "choose", t("Open").msgid, key_display="⏎"),
+    ]
+
+    class Chosen(Message):
+        """Enter, or a click on the item under the cursor."""
+
+        def __init__(self, item_list: ItemList, key: str) -> None:
+            super().__init__()
+            self.item_list = item_list
+            self.key = key
+
+        @property
+        def control(self) -> ItemList:
+            return self.item_list
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.items: Sequence[Item] = ()
+        self.unfolded: set[str] = set()
+        self.cursor = 0
+        self._first_row: list[int] = []
+
+    def show_items(self, items: Sequence[Item]) -> None:
+        """Replace the items; the cursor stays on the item with the same key where there still is one."""
+        current = self.current_key
+        self.items = items
+        keys = [item.key for item in items]
+        self.cursor = keys.index(current) if current in keys else 0
+        self.redraw()
+
+    @property
+    def current_key(self) -> str:
+        return self.items[self.cursor].key if self.items else ""
+
+    def draw(self, width: int, height: int) -> Sequence[Styled]:
+        rows: list[Styled] = []
+        self._first_row = []
+        for index, item in enumerate(self.items):
+            self._first_row.append(len(rows))
+            mark = Styled(f"{CURSOR} ", "bold") if index == self.cursor else Styled("  ")
+            rows += [mark + row for row in item.rows(width - 2, item.key in self.unfolded)]
+        self._first_row.append(len(rows))
+        return rows
+
+    def action_move(self, by: int) -> None:
+        if self.items and not self._read_on(by):
+            self.cursor = min(max(self.cursor + by, 0), len(self.items) - 1)
+            self.redraw()
+            self._keep_in_view(upwards=by < 0)
+
+    def _read_on(self, by: int) -> bool:
+        """Scroll instead of moving while the item under the cursor goes on outside the view."""
+        top, height = self.scroll_offset.y, self.scrollable_content_region.height
+        if by == 1 and self._first_row[self.cursor + 1] > top + height:
+            self.scroll_to(
+                y=min(top + max(1, height // 2), self._first_row[self.cursor + 1] - height), animate=False
+            )
+            return True
+        if by == -1 and self._first_row[self.cursor] < top < self._first_row[self.cursor + 1]:
+            self.scroll_to(y=max(top - max(1, height // 2), self._first_row[self.cursor]), animate=False)
+            return True
+        return False
+
+    def _keep_in_view(self, upwards: bool) -> None:
+        first, end = self._first_row[self.cursor], self._first_row[self.cursor + 1]
+        height = self.scrollable_content_region.height
+        top = self.scroll_offset.y
+        if first < top or (end > top + height and end - first >= height):
+            self.scroll_to(y=first, animate=False)
+        elif end > top + height:
+            self.scroll_to(y=end - height, animate=False)
+
+    def action_choose(self) -> None:
+        if self.items:
+            self.post_message(self.Chosen(self, self.current_key))
+
+    def toggle(self, key: str) -> None:
+        """Unfold an item, or fold it again."""
+        self.unfolded ^= {key}
+        self.redraw()
+        self._keep_in_view(upwards=False)
+
+    def on_click(self, event: events.Click) -> None:
+        row = event.y + self.scroll_offset.y
+        for index in range(len(self.items)):
+            if self._first_row[index] <= row < self._first_row[index + 1]:
+                self.cursor = index
+                self.redraw()
+                self.action_choose()
+                return

@@ -1,0 +1,87 @@
+"""Rows of text that scroll and repaint only where they changed: what every panel, bar and list is made of.
+
+A slow SSH line pays for each repainted cell; a redraw that gives the same rows sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.text import Text as Styled
+from textual import events
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+Draw = Callable[[int, int], Sequence[Styled]]
+"""(width, height) in cells -> rows. Rows longer than the width are cut, more rows than the height scroll."""
+
+
+class Rows(ScrollView, can_focus=True):
+    """Shows what ``draw(width, height)`` returns; :meth:`redraw` asks again."""
+
+    DEFAULT_CSS = """
+    Rows { overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; background: transparent; }
+    """
+
+    def __init__(
+        self,
+        draw: Draw | None = None,
+        *,
+        id: str | None = None,  # noqa: A002 - textual's own name
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self._draw = draw
+        self._strips: list[Strip] = []
+        self.rows: list[Styled] = []
+        self.follow_end = False
+        """Keep the last row in view while the reader has not scrolled up (a log)."""
+        self.fit_height = False
+        """Be as high as there are rows."""
+
+    def draw(self, width: int, height: int) -> Sequence[Styled]:
+        return self._draw(width, height) if self._draw else ()
+
+    def redraw(self) -> None:
+        """Draw again and repaint the rows that differ."""
+        width, height = self.scrollable_content_region.size
+        if width <= 0 or height <= 0 or not self.is_attached:
+            return
+        at_end = self.scroll_offset.y >= self.max_scroll_y
+        self.rows = list(self.draw(width, height))
+        fresh = [self._strip(row) for row in self.rows]
+        previous, self._strips = self._strips, fresh
+        if len(fresh) != self.virtual_size.height or width != self.virtual_size.width:
+            self.virtual_size = Size(width, len(fresh))
+        self._repaint(previous, fresh)
+        if self.fit_height and len(fresh) != height:
+            self.styles.height = max(1, len(fresh))
+        if self.follow_end and at_end:
+            self.call_after_refresh(self.scroll_end, animate=False)
+
+    def _repaint(self, previous: list[Strip], fresh: list[Strip]) -> None:
+        for y in range(max(len(previous), len(fresh))):
+            same = y < len(previous) and y < len(fresh) and previous[y] == fresh[y]
+            if not same:
+                self.refresh_line(y)
+
+    def _strip(self, row: Styled) -> Strip:
+        return Strip(row.render(self.app.console), row.cell_len)
+
+    def render_line(self, y: int) -> Strip:
+        y += self.scroll_offset.y
+        strip = self._strips[y] if y < len(self._strips) else Strip.blank(0)
+        return strip.adjust_cell_length(self.size.width).apply_style(self.rich_style)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.redraw()
+
+    def on_mount(self) -> None:
+        super().on_mount()  # type: ignore[no-untyped-call]
+        self.call_after_refresh(self.redraw)
+
+    @property
+    def text(self) -> str:
+        """What the rows say, without styles."""
+        return "\n".join(row.plain for row in self.rows)

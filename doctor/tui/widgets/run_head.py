@@ -1,0 +1,132 @@
+"""The rows above a run's panes: what it is, how far it is, the newest numbers, and what needs attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text as Styled
+
+from doctor.language import say
+from doctor.render.layout import human_seconds
+from doctor.tui.view import RunView
+from doctor.tui.widgets.plot import short_number
+from doctor.tui.words import STATUS_STYLES, one_line, status_label
+from runner.events import number
+from runner.strings import printable
+from runner.text import t
+
+
+def head_rows(view: RunView, width: int) -> list[Styled]:
+    """Return the head: what and how far, the newest numbers, and a row for what needs attention."""
+    attention = next(_attentions(view), None)
+    return [
+        _identity(view),
+        _progress(view, width),
+        *_numbers(view, width),
+        *([attention] if attention else []),
+    ]
+
+
+def _identity(view: RunView) -> Styled:
+    row = Styled.assemble((printable(view.name), "bold"), "  ")
+    row.append(status_label(view.status), STATUS_STYLES.get(view.status, "bold"))
+    facts = [view.started.get(key) for key in ("model", "device", "precision", "hostname")]
+    known = [printable(str(fact)) for fact in facts if fact not in (None, "")]
+    return row.append("  " + " · ".join(known), "dim") if known else row
+
+
+def _progress(view: RunView, width: int) -> Styled:
+    if not view.started and not view.step:
+        return Styled(say("no events yet: the run has just begun"), "dim")
+    parts = [say(t("step {step}/{total}", step=view.step, total=view.steps_total or "?"))]
+    epoch = number(view.last.get("epoch"))
+    if epoch is not None:
+        parts.append(say(t("epoch {epoch}", epoch=f"{epoch:.2f}")))
+    if view.eta_s is not None:
+        parts.append(say(t("{time} left", time=human_seconds(view.eta_s))))
+    if view.elapsed_s is not None:
+        parts.append(say(t("{time} elapsed", time=human_seconds(view.elapsed_s))))
+    words = " · ".join(parts)
+    if not view.steps_total:
+        return Styled(words)
+    share = min(1.0, view.step / view.steps_total)
+    cells = max(4, min(40, width // 5))
+    full = int(share * cells)
+    return Styled.assemble(("█" * full, "green"), ("░" * (cells - full), "dim"), f" {share:.0%}  {words}")
+
+
+def _numbers(view: RunView, width: int) -> Iterator[Styled]:
+    parts: list[tuple[str, str]] = []
+    loss = number(view.last.get("loss"))
+    if loss is not None:
+        parts.append((say("loss"), short_number(loss)))
+    for name, series in (("lr", view.lr), ("tokens/s", view.tokens_per_s), ("samples/s", view.samples_per_s)):
+        if series.values:
+            label = {"lr": say("learning rate"), "tokens/s": say("tokens/s"), "samples/s": say("samples/s")}[
+                name
+            ]
+            parts.append((label, short_number(series.values[-1])))
+    grad_norm = number(view.last.get("grad_norm"))
+    if grad_norm is not None:
+        parts.append((say("grad norm"), short_number(grad_norm)))
+    if view.padding_share is not None:
+        parts.append((say("padding"), f"{view.padding_share:.0%}"))
+    parts += [(printable(name), short_number(value)) for name, value in view.metrics.items()]
+    row = Styled()
+    for label, value in parts:
+        piece = Styled.assemble((f"{label} ", "dim"), (value, "bold"), "  ")
+        if row.cell_len and row.cell_len + piece.cell_len > width + 2:
+            yield row
+            row = Styled()
+        row += piece
+    if row.cell_len:
+        yield row
+
+
+def _attentions(view: RunView) -> Iterator[Styled]:
+    """Yield what needs attention, worst first."""
+    error = one_line(view.finished.get("error"))
+    if error:
+        yield Styled(f"✗ {error}", "bold red")
+    if view.status == "lost":
+        yield Styled(
+            "? " + say("the trainer's process is gone and left no word; its log may say why"), "bold magenta"
+        )
+    if view.status == "stalled":
+        quiet = human_seconds(view.silent_s)
+        yield Styled(
+            "! " + say(t("nothing written for {time}; the stacks show where it is", time=quiet)),
+            "bold yellow",
+        )
+    if view.non_finite_losses:
+        yield Styled(
+            "✗ " + say(t("{count} losses were not finite", count=view.non_finite_losses)), "bold red"
+        )
+    if view.finished:
+        yield _outcome(view)
+    for entry in reversed(view.log):
+        if entry.kind == "note" and entry.data.get("level") in ("warn", "fail"):
+            yield Styled(f"! {one_line(entry.data.get('text'))}", "yellow")
+
+
+def _outcome(view: RunView) -> Styled:
+    metrics = view.finished.get("metrics")
+    pairs = metrics.items() if isinstance(metrics, dict) else ()
+    words = "  ".join(
+        f"{printable(str(key))} {short_number(value)}"
+        for key, raw in pairs
+        if (value := number(raw)) is not None
+    )
+    final = view.finished.get("final_dir")
+    place = "  " + say(t("model in {place}", place=printable(str(final)))) if final else ""
+    return Styled(f"{words}{place}".strip())
+
+
+def pane_names() -> Sequence[tuple[str, str]]:
+    """Return id and name of each pane in the order of the tabs."""
+    return (
+        ("curves", say("Curves")),
+        ("machine", say("GPU and host")),
+        ("stacks", say("Stacks")),
+        ("log", say("Events")),
+    )
