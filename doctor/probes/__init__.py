@@ -69,9 +69,9 @@ class Context:
         Raises:
             OSError: it is not there, or may not be read, or is no regular file.
         """
-        fd = os.open(self.path(absolute), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as file:
-            return file.read(limit_bytes).decode("utf-8", "surrogateescape")
+        from doctor.probes.bounded import read_text
+
+        return read_text(self.path(absolute), limit_bytes)
 
     @cached_property
     def target(self) -> Target:
@@ -90,7 +90,9 @@ class Context:
         return threading.RLock()
 
 
-def read_facts(context: Context, sections: Iterable[str] | None = None, deadline_s: float = DEADLINE_S) -> Facts:
+def read_facts(
+    context: Context, sections: Iterable[str] | None = None, deadline_s: float = DEADLINE_S
+) -> Facts:
     """Run the probes of ``sections`` (all by default) side by side and return what they read.
 
     A probe that is not done within ``deadline_s`` reads *failed*, as does one that raises (a bug, said as such).
@@ -98,7 +100,9 @@ def read_facts(context: Context, sections: Iterable[str] | None = None, deadline
     context.lock, context.shared, context.target  # made here, once, before the threads share them  # noqa: B018
     wanted = list(PROBES) if sections is None else [name for name in PROBES if name in set(sections)]
     readings: dict[str, Reading[Any]] = {}
-    threads = {name: threading.Thread(target=_run, args=(name, context, readings), daemon=True) for name in wanted}
+    threads = {
+        name: threading.Thread(target=_run, args=(name, context, readings), daemon=True) for name in wanted
+    }
     for thread in threads.values():
         thread.start()
     end = time.monotonic() + deadline_s
@@ -115,7 +119,9 @@ def _run(section: str, context: Context, readings: dict[str, Reading[Any]]) -> N
     begun = time.perf_counter()
     try:
         reading = getattr(importlib.import_module(f"doctor.probes.{module}"), function)(context)
-    except Exception as error:  # a bug in one probe must not cost the others their answer; it is named in the reading
+    except (
+        Exception
+    ) as error:  # a bug in one probe must not cost the others their answer; it is named in the reading
         why = t("the probe itself broke: {error}", error=f"{type(error).__name__}: {error}")
         reading = Reading(status="failed", why=why, source=f"doctor.probes.{module}")
     took_ms = round((time.perf_counter() - begun) * 1000, 1)

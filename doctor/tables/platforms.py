@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import lru_cache
+from functools import cache
 from typing import Literal
 
 import msgspec
@@ -49,20 +49,20 @@ class Hint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     confidence: Confidence
 
 
-@lru_cache(maxsize=None)
+@cache
 def platforms() -> tuple[PlatformRow, ...]:
     """Return every platform, in the order in which the first recognised one wins."""
     return msgspec.convert(load("platforms")["platform"], tuple[PlatformRow, ...])
 
 
-@lru_cache(maxsize=None)
+@cache
 def disks(platform: str) -> tuple[Disk, ...]:
     """Return the disks of a platform; none for one that is not in the table."""
     rows = msgspec.convert(load("platforms")["disk"], tuple[Disk, ...])
     return tuple(row for row in rows if row.platform == platform)
 
 
-@lru_cache(maxsize=None)
+@cache
 def hints(platform: str) -> tuple[Hint, ...]:
     rows = msgspec.convert(load("platforms")["hint"], tuple[Hint, ...])
     return tuple(row for row in rows if row.platform == platform)
@@ -85,8 +85,8 @@ def recognise(
 ) -> tuple[PlatformRow, tuple[str, ...]] | None:
     """Return the first platform that a strong marker shows, with the markers seen; None: none recognised.
 
-    ``variables`` are names that are set, ``exists`` says whether an absolute path is there. Weak markers are named
-    as evidence but recognise nothing.
+    ``variables`` are names that are set, ``exists`` says whether an absolute path is there. Weak markers are
+    named as evidence but recognise nothing.
     """
     for row in platforms():
         strong = [name for name in row.variables if all(part in variables for part in name.split("+"))]

@@ -1,0 +1,100 @@
+"""Which facts leave this machine, and as what. Pure: a snapshot in, a snapshot without secrets and identities out.
+
+Of variables only those on the allow-list of tables/variables.toml keep a value. Every other string is searched for
+credentials (in addresses, command lines, by their shape) and for who and where it came from (home folders, user and host
+names, network addresses, serial numbers of cards). Stand-ins are of the same form as what they stand for, so that a
+redacted machine is judged like the machine itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from doctor.model import Snapshot
+from doctor.redact_identity import Veil, is_personal
+from doctor.redact_secrets import is_secret_name, without_secrets
+from doctor.tables import load
+
+__all__ = ["is_allowed", "is_secret_name", "redact", "without_secrets"]
+
+
+@cache
+def _table() -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]:
+    table = load("variables")
+    return frozenset(table["names"]), tuple(table["prefixes"]), frozenset(table["denied"])
+
+
+def is_allowed(variable: str) -> bool:
+    """Return whether the value of ``variable`` may be read and kept."""
+    names, prefixes, denied = _table()
+    if variable in names:
+        return True
+    return variable.startswith(prefixes) and variable not in denied and not is_secret_name(variable)
+
+
+def redact(snapshot: Snapshot, users: tuple[str, ...] = (), hosts: tuple[str, ...] = ()) -> Snapshot:
+    """Return ``snapshot`` fit to be shown to strangers; ``redacted`` is True then.
+
+    ``users`` and ``hosts`` are names known from elsewhere to be removed too (this machine's own).
+    """
+    tree = msgspec.to_builtins(snapshot)
+    veil = Veil(users=_users(snapshot, users), hosts=_hosts(hosts), cards=_cards(snapshot))
+    _keep_allowed_variables(tree["facts"])
+    cleaned: dict[str, Any] = {**tree, "redacted": True, "label": veil.text(tree.get("label", ""))}
+    cleaned["facts"] = {name: _walk(reading, veil.of(name), name) for name, reading in tree["facts"].items()}
+    return msgspec.convert(cleaned, Snapshot)
+
+
+def _keep_allowed_variables(facts: dict[str, Any]) -> None:
+    environment = facts.get("environment", {}).get("value") or {}
+    variables = environment.get("variables", {})
+    hidden = [name for name in variables if not is_allowed(name)]
+    if hidden:
+        environment["names"] = sorted({*environment.get("names", ()), *hidden})
+        environment["variables"] = {name: value for name, value in variables.items() if name not in hidden}
+
+
+def _walk(value: Any, clean: Callable[[str], str], key: str) -> Any:
+    """Apply ``clean`` to every string below ``value``, keys that are paths included; msgids stay as they are."""
+    if isinstance(value, str):
+        return value if key == "msgid" else clean(value)
+    if isinstance(value, dict):
+        hides = key == "training_args"
+        return {
+            clean(name) if "/" in name else name: "***"
+            if hides and isinstance(item, str) and is_secret_name(name)
+            else _walk(item, clean, name)
+            for name, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_walk(item, clean, key) for item in value]
+    return value
+
+
+# ---------------------------------------------------------------------------------------- whose machine
+def _users(snapshot: Snapshot, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the account names that the snapshot shows: the last part of the home folder, and those given."""
+    homes: list[str] = []
+    if snapshot.facts.storage.value and (home := snapshot.facts.storage.value.place("home")):
+        homes.append(home.path)
+    if snapshot.facts.environment.value and (variable := snapshot.facts.environment.value.get("HOME")):
+        homes.append(variable)
+    names = [*given, *(home.rstrip("/").rpartition("/")[2] for home in homes)]
+    packages = snapshot.facts.packages.value
+    also_package = {item.name for item in packages.items} if packages else set()
+    return tuple(dict.fromkeys(name for name in names if is_personal(name) and name not in also_package))
+
+
+def _hosts(given: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(
+        name for name in given if len(name) >= 4 and name not in ("localhost", "localhost.localdomain")
+    )
+
+
+def _cards(snapshot: Snapshot) -> tuple[str, ...]:
+    gpus = snapshot.facts.gpus.value
+    return tuple(item.uuid for item in gpus.items if item.uuid) if gpus else ()

@@ -1,0 +1,143 @@
+"""Credentials out of any string: addresses, ``name=value``, command-line options, and by their shape. Pure."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from doctor.tables import load
+
+GONE = "***"
+
+
+@cache
+def _secret_words() -> frozenset[str]:
+    return frozenset(load("variables")["secret_words"])
+
+
+# In a name, these say that the value is a number, a place or a model's token, not a credential.
+_HARMLESS_WORDS = frozenset(
+    ["id", "ids", "len", "length", "size", "count", "num", "max", "min", "type", "file", "path", "dir", "error", "exception", "pad", "eos", "bos", "unk", "mask", "sep", "cls", "special", "image", "video", "audio", "speech", "next", "new", "prefix", "suffix", "middle", "start", "end", "stop", "tokenizer", "tokens", "per"]
+)
+# Alone, these words are common in ordinary text (``key=lambda``, ``KeyError: 5``): the value must look like a secret.
+_WEAK_ALONE = frozenset(["key", "pass", "auth", "pat", "license", "signature", "sig", "private", "cred"])
+
+
+def _words(name: str) -> list[str]:
+    # HF_TOKEN, wandbApiKey, --hub-token
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a variable, option or setting of this name holds a credential: by its words, not its letters.
+
+    ``HF_TOKEN``, ``wandbApiKey`` and ``PGPASSWORD`` do; ``TOKENIZERS_PARALLELISM``, ``pad_token`` and ``KEYBOARD``
+    do not.
+    """
+    words = _words(name)
+    if _HARMLESS_WORDS.intersection(words):
+        return any(word in ("secret", "password", "access") for word in words)
+    return any(word in _secret_words() or word.endswith(("password", "passwd", "apikey")) for word in words)
+
+
+# Shapes that issuers gave their credentials so that they can be found.
+_SHAPES = re.compile(
+    r"""
+      \b(?:hf|api_org)_[A-Za-z0-9]{16,}
+    | \bgh[pousr]_[A-Za-z0-9]{16,} | \bgithub_pat_[A-Za-z0-9_]{20,} | \bgl(?:pat|ptt|dt)-[A-Za-z0-9_-]{16,}
+    | \bsk-[A-Za-z0-9_-]{16,} | \b(?:rpa|nvapi|npm|dop_v1|wandb_v1)[_-][A-Za-z0-9_-]{16,}
+    | \b(?:AKIA|ASIA)[0-9A-Z]{12,} | \bAIza[0-9A-Za-z_-]{30,} | \bxox[abeoprs]-[A-Za-z0-9-]{10,}
+    | \bpypi-[A-Za-z0-9_-]{16,} | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?
+    | -----BEGIN[ A-Z]*PRIVATE[ ]KEY-----(?s:.*?)(?:-----END[ A-Z]*PRIVATE[ ]KEY-----|$)
+    """,
+    re.VERBOSE,
+)
+# A bare 40 or 64 hex digits: a W&B or vast.ai key, unless it is a commit or a digest.
+_BARE_HEX = re.compile(
+    r"(?<!sha256=)(?<!sha256:)(?<!sha1=)(?<![\w@/.-])(?:[0-9a-f]{40}|[0-9a-f]{64})(?![\w])"
+)
+_BEARER = re.compile(
+    r"\b(Bearer|Basic|token)(\s+)(?=[A-Za-z0-9._~+/=-]*\d)[A-Za-z0-9._~+/=-]{12,}", re.IGNORECASE
+)
+# NAME=value, "name": "value", --name=value, --name value
+_ASSIGNED = re.compile(
+    r"""(?P<name>[A-Za-z][\w.-]*)(?P<gap>["']?\s*[=:]\s*["']?)(?P<value>[^\s"'&;,]+)""",
+)
+_OPTION = re.compile(
+    r"""(?P<name>(?<![\w-])--?[A-Za-z][\w.-]*)(?P<gap>\s+["']?)(?P<value>[^\s"'-][^\s"']*)"""
+)
+_URL = re.compile(r"""(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*://)(?P<rest>[^\s"'<>]+)""")
+
+
+def without_secrets(text: str) -> str:
+    """Return ``text`` with every credential in it replaced by ``***``. Applying it twice changes nothing more."""
+    if len(text) < 6:
+        return text
+    if "://" in text:
+        text = _URL.sub(lambda match: match["scheme"] + _clean_rest(match["rest"]), text)
+    text = _BEARER.sub(rf"\1\2{GONE}", text) if " " in text else text
+    if "=" in text or ":" in text:
+        text = _ASSIGNED.sub(_hide_value, text)
+    if "-" in text and " " in text:
+        text = _OPTION.sub(_hide_value, text)
+    text = _SHAPES.sub(GONE, text)
+    return _BARE_HEX.sub(GONE, text)
+
+
+def _hide_value(match: re.Match[str]) -> str:
+    name, value = match["name"], match["value"]
+    harmless = value.startswith(("$", GONE, "//")) or value.lower() in ("true", "false", "none", "null")
+    if harmless or not is_secret_name(name):
+        return match[0]
+    words = _words(name)
+    if len(words) == 1 and (words[0] in _WEAK_ALONE or ":" in match["gap"]) and not _may_be_secret(value):
+        return match[0]
+    return name + match["gap"] + GONE
+
+
+def _may_be_secret(value: str) -> bool:
+    return len(value) >= 6 and any(letter.isdigit() for letter in value)
+
+
+def _clean_rest(rest: str) -> str:
+    """Clean what follows the scheme: no userinfo, no query, no token in the path."""
+    if re.match(r"[^/@]*:(?!\d+(?:/|$))[^/@]*/[^@]*@", rest):  # a password with an unescaped slash
+        rest = rest.rpartition("@")[2]
+    address, mark, fragment = rest.partition("#")
+    address = address.partition("?")[0]
+    authority, slash, path = address.partition("/")
+    userinfo, at, host = authority.rpartition("@")
+    kept = (
+        f"{userinfo}@"
+        if at and (userinfo == "git" or re.fullmatch(r"\$\{\w+\}(:\$\{\w+\})?", userinfo))
+        else ""
+    )
+    return kept + host + slash + _clean_path(path) + (mark + fragment if _is_harmless(fragment) else "")
+
+
+def _is_harmless(fragment: str) -> bool:
+    return (
+        re.fullmatch(r"(?:sha256=[0-9a-f]{64}|egg=[\w.\[\]-]+|subdirectory=[\w./-]+)(?:&|$)", fragment)
+        is not None
+    )
+
+
+def _clean_path(path: str) -> str:
+    # t/TOKEN/channel (conda), TOKEN/simple (a private index)
+    parts = path.split("/")
+    return "/".join(_clean_part(part, parts[index - 1] if index else "") for index, part in enumerate(parts))
+
+
+def _clean_part(part: str, before: str) -> str:
+    name, at, revision = part.partition("@")
+    if before == "t" or _looks_random(name):
+        return GONE + at + revision
+    return part
+
+
+def _looks_random(word: str) -> bool:
+    """Letters and digits mixed through a word of 20 and more: a token. A digest in hex is one too: nothing is lost."""
+    if not re.fullmatch(r"[A-Za-z0-9_~=+-]{20,}", word):
+        return False
+    changes = len(re.findall(r"[A-Za-z]\d|\d[A-Za-z]", word))
+    return changes >= 4
