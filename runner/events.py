@@ -101,7 +101,12 @@ class EventWriter:
     def write(self, kind: str, step: int | None = None, **data: Any) -> RunEvent:
         """Append one event and return it."""
         event = RunEvent(
-            seq=self._seq, t=self._clock(), source=self.source, kind=kind, step=step, data=finite_or_name(data)
+            seq=self._seq,
+            t=self._clock(),
+            source=self.source,
+            kind=kind,
+            step=step,
+            data=finite_or_name(data),
         )
         line = msgspec.json.encode(event) + b"\n"
         written = os.write(self._fd, line)

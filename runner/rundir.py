@@ -1,7 +1,7 @@
 """The layout of a run directory, and the only place that spells its names.
 
-    plan.json snapshot.json code/ events/*.jsonl checkpoints/step-00000100/ final/ report.html trainer.log sampler.log
-    trainer.pid sampler.pid lock stacks/
+    plan.json snapshot.json code/ events/*.jsonl checkpoints/step-00000100/ final/ report.html trainer.log
+    sampler.log trainer.pid sampler.pid lock stacks/
 
 Whoever can read the directory has the whole run, from another SSH session or next year.
 """
@@ -48,6 +48,16 @@ class RunDir:
         return self.path / "final"
 
     @property
+    def data(self) -> Path:
+        """The rows as token ids, and what was found in them (``data.json``)."""
+        return self.path / "data"
+
+    @property
+    def tokenizer(self) -> Path:
+        """The tokenizer that made the ids; ``from_pretrained`` opens it."""
+        return self.path / "tokenizer"
+
+    @property
     def stacks(self) -> Path:
         return self.path / "stacks"
 
@@ -59,7 +69,8 @@ class RunDir:
     def trainer_pid(self) -> Path:
         """``PID START_TICKS HOSTNAME BOOT_ID PID_NAMESPACE`` of the trainer.
 
-        The start time (/proc/PID/stat field 22) is against PID reuse; the rest says where the number means anything."""
+        The start time (/proc/PID/stat field 22) is against PID reuse; the rest says where the number means
+        anything."""
         return self.path / "trainer.pid"
 
     @property
@@ -112,7 +123,9 @@ def find_run(name: str) -> RunDir:
     """
     home = runs_home()
     if name == "last":
-        found = sorted((path for path in home.glob("*") if is_run(path)), key=lambda path: path.stat().st_mtime)
+        found = sorted(
+            (path for path in home.glob("*") if is_run(path)), key=lambda path: path.stat().st_mtime
+        )
         if found:
             return RunDir(found[-1])
         raise FileNotFoundError(2, "no run yet", str(home))

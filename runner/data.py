@@ -1,0 +1,141 @@
+"""Token ids on disk, and batches of them. Made once a run, in ``RUN_DIR/data``; a resumed run reads the same
+ids.
+
+Ids lie in flat files that are mapped, not loaded, so memory does not grow with the data. Batches are padded
+to the longest of them, rounded up to a multiple of 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy
+import torch
+
+from runner.order import Window
+from runner.signals import ignore_in_worker
+from runner.tasks import Task
+
+PAD_TO = 8
+
+
+class PartFacts(msgspec.Struct, kw_only=True):
+    """One prepared part."""
+
+    samples: int
+    tokens: int
+    truncated: int
+    unknown_tokens: int
+    longest: int
+    class_counts: list[int]
+    sha256: dict[str, str]
+    """Of the files in ``RUN_DIR/data``."""
+
+
+class DataFacts(msgspec.Struct, kw_only=True):
+    """``data.json``: what the ids are made of."""
+
+    plan_digest: str
+    classes: list[str]
+    has_types: bool
+    max_length: int
+    train: PartFacts
+    eval: PartFacts
+
+
+class TokenStore(torch.utils.data.Dataset[dict[str, Any]]):
+    """The samples of one part, mapped from disk."""
+
+    def __init__(self, folder: Path, part: str, label_dtype: str, label_width: int, has_types: bool) -> None:
+        def mapped(name: str, dtype: str) -> Any:
+            return numpy.memmap(folder / f"{part}.{name}.bin", dtype=dtype, mode="r")
+
+        self.ids = mapped("ids", "int32")
+        self.offsets = mapped("offsets", "int64")
+        self.rows = mapped("rows", "int64")
+        labels = mapped("labels", label_dtype)
+        self.labels = labels.reshape(-1, label_width) if label_width else labels
+        self.types = mapped("types", "int8") if has_types else None
+        self.lengths = numpy.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        start, end = self.offsets[index], self.offsets[index + 1]
+        types = None if self.types is None else self.types[start:end]
+        return {
+            "ids": self.ids[start:end],
+            "types": types,
+            "label": self.labels[index],
+            "row": self.rows[index],
+        }
+
+
+class Collate:
+    """Samples made into one padded batch; padding is marked by length, never by token id."""
+
+    def __init__(self, pad_id: int) -> None:
+        self.pad_id = pad_id
+
+    def __call__(self, samples: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        lengths = [len(sample["ids"]) for sample in samples]
+        width = -(-max(lengths) // PAD_TO) * PAD_TO
+        ids = torch.full((len(samples), width), self.pad_id, dtype=torch.int64)
+        mask = torch.zeros((len(samples), width), dtype=torch.int64)
+        types = torch.zeros((len(samples), width), dtype=torch.int64)
+        for index, (sample, length) in enumerate(zip(samples, lengths, strict=True)):
+            ids[index, :length] = torch.from_numpy(sample["ids"].astype("int64"))
+            mask[index, :length] = 1
+            if sample["types"] is not None:
+                types[index, :length] = torch.from_numpy(sample["types"].astype("int64"))
+        batch = {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "labels": torch.from_numpy(numpy.stack([sample["label"] for sample in samples])),
+            "rows": torch.tensor([int(sample["row"]) for sample in samples]),
+        }
+        return batch | ({"token_type_ids": types} if samples[0]["types"] is not None else {})
+
+
+class Prepared:
+    """The data of a run, ready to be batched."""
+
+    def __init__(self, folder: Path, facts: DataFacts, task: Task, tokenizer: Any) -> None:
+        width = task.outputs if task.problem_type == "multi_label_classification" else 0
+        parts = [
+            TokenStore(folder, part, task.label_dtype, width, facts.has_types) for part in ("train", "eval")
+        ]
+        self.facts, self.task, self.tokenizer = facts, task, tokenizer
+        self.train, self.eval = parts
+
+
+def batches(
+    store: TokenStore, micro_batches: Sequence[list[int]], pad_id: int, seed: int, workers: int, pin: bool
+) -> Iterator[dict[str, torch.Tensor]]:
+    """Yield the batches for lists of sample numbers, in order.
+
+    The loader draws from a private generator: its draws never shift those of the training.
+    """
+    loader = torch.utils.data.DataLoader(
+        store,
+        batch_sampler=micro_batches,  # type: ignore[arg-type,unused-ignore]
+        collate_fn=Collate(pad_id),
+        num_workers=workers,
+        pin_memory=pin,
+        generator=torch.Generator().manual_seed(seed),
+        worker_init_fn=_start_worker,
+        multiprocessing_context="fork" if workers else None,
+    )
+    yield from loader
+
+
+def _start_worker(worker: int) -> None:
+    ignore_in_worker()
+
+
+def flat(windows: Sequence[Window]) -> list[list[int]]:
+    return [micro for window in windows for micro in window]
