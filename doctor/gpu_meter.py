@@ -3,36 +3,67 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
-from runner.text import t
+from doctor.model import Gpu
+from doctor.probes.nvml import NvmlReader
+from runner.text import Text
 
 RETRY_S = 60.0
+"""A machine without a driver is asked again after so long."""
+RETRY_ONCE_SEEN_S = 5.0
+"""Cards that answered before and do not now are asked again sooner."""
+SHOWN = (
+    "index", "name", "utilization_pct", "memory_used_bytes", "memory_total_bytes", "temperature_c", "power_w",
+    "power_limit_w", "sm_clock_mhz", "throttle_reasons", "error", "unread",
+)  # fmt: skip
+
+
+class Reader(Protocol):
+    def sample(self, timeout_s: float = ...) -> Sequence[Gpu] | Text: ...
+
+    def close(self) -> None: ...
 
 
 class GpuMeter:
-    """One NVML reader kept open; where it cannot answer, the reason, and another try a minute later."""
+    """One NVML reader kept open; where it cannot answer, the reason, and another try later."""
 
-    def __init__(self, timeout_s: float = 0.8, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        timeout_s: float = 0.8,
+        clock: Callable[[], float] = time.monotonic,
+        reader: Reader | None = None,
+    ) -> None:
         self.timeout_s = timeout_s
         self._clock = clock
-        self._reader: Any = None
-        self._retry_at = 0.0
+        self._reader = reader or NvmlReader()
+        self._seen = False
+        self._retry_at = float("-inf")
         self._answer: dict[str, Any] = {}
 
     def sample(self) -> dict[str, Any]:
-        """Return ``gpus`` (a dict a card), or ``why`` there are none to show. Never raises."""
-        if self._clock() < self._retry_at:
+        """Return ``gpus`` (a dict a card), or ``why`` there are none to show."""
+        now = self._clock()
+        if now < self._retry_at:
             return self._answer
-        self._answer = self._ask()
-        if "why" in self._answer:
-            self._retry_at = self._clock() + RETRY_S
+        answer = self._reader.sample(self.timeout_s)
+        if isinstance(answer, Text):
+            self._answer = {"why": answer}
+            self._retry_at = now + (RETRY_ONCE_SEEN_S if self._seen else RETRY_S)
+        else:
+            self._seen = True
+            self._answer = {"gpus": [card(gpu) for gpu in answer]}
         return self._answer
 
-    def _ask(self) -> dict[str, Any]:
-        return {"why": t("no NVML reader")}
-
     def close(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
+        self._reader.close()
+
+
+def card(gpu: Gpu) -> dict[str, Any]:
+    """Return what ``sample-gpu`` holds of a card; what was not read is left out, its reason is in ``unread``."""
+    values = {name: getattr(gpu, name) for name in SHOWN}
+    shown = {name: value for name, value in values.items() if value not in (None, "", {})}
+    if shown.get("unread"):
+        shown["unread"] = {name: why for name, why in gpu.unread.items() if name in SHOWN}
+    return shown

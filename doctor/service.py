@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from doctor.explain import Explanation
     from doctor.launch import StartedRun
     from doctor.model import Finding, Report, Snapshot
+    from doctor.process_watch import ProcessWatcher
     from doctor.pyspy import Sample
     from doctor.running import PlannedRun
     from doctor.watching import RunSummary, RunWatcher
+    from runner.text import Text
 
 
 def examine(python: str | None = None, sections: Iterable[str] | None = None) -> Snapshot:
@@ -124,6 +126,39 @@ def record_stacks(pid: int, seconds: int) -> Sample:
 
     stat = read_stat(pid)
     return record(pid, seconds, starting_rate(stat.threads if stat else 0))
+
+
+def watch_pid(pid: int) -> ProcessWatcher:
+    """Return what follows any process of this machine. Raises ProcessLookupError."""
+    from doctor.process_watch import ProcessWatcher
+
+    return ProcessWatcher(pid)
+
+
+def trainer_pid(name: str) -> int | None:
+    """Return the process that trains a run here; None when it does not run here. Raises FileNotFoundError."""
+    from doctor.trainer_pid import read_mark, trainer_alive
+    from runner.rundir import find_run
+
+    run = find_run(name)
+    mark = read_mark(run.trainer_pid)
+    return mark.pid if mark and trainer_alive(run) else None
+
+
+def report_text(watcher: RunWatcher, form: str) -> str:
+    """Return the report of a run that has been polled; ``form`` is html, markdown or json."""
+    from doctor.render import run_page
+    from doctor.run_page import collect
+
+    forms = {"html": run_page.as_html, "markdown": run_page.as_markdown, "json": run_page.as_json}
+    return forms[form](collect(watcher))
+
+
+def write_report(watcher: RunWatcher) -> tuple[Path | None, Text | None]:
+    """Write RUN/report.html; return its path, or None and the reason."""
+    from doctor.run_page import write_page
+
+    return write_page(watcher.run, report_text(watcher, "html"))
 
 
 __all__ = ["Finding", "Mapping", "examine", "exit_code", "judge", "load"]

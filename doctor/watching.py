@@ -59,6 +59,13 @@ class RunWatcher:
         """Return whether nothing more will come: its trainer is gone, or it said so and nobody can look."""
         return self.alive is False or (bool(self.state.finished) and self.alive is None)
 
+    def settle(self) -> None:
+        """Read until there is something to show: what is on the disk now."""
+        self.poll()
+
+    def close(self) -> None:
+        """Nothing is kept open between two polls."""
+
     def as_dict(self) -> dict[str, Any]:
         """Return what ``doctor watch --json`` prints."""
         return {"run": self.name, "path": str(self.run.path)} | state_as_dict(

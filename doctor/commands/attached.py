@@ -1,0 +1,167 @@
+"""A terminal attached to a run that it started: one progress line, Ctrl-C saves, and the exit status is the run's own."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TextIO
+
+from doctor.commands import Exit, complain
+from doctor.language import say
+from doctor.render.layout import columns
+from doctor.render.run_text import figure, progress_line, status_word, words_of
+from runner.events import number
+from runner.strings import printable
+from runner.text import t
+
+if TYPE_CHECKING:
+    from doctor.launch import StartedRun
+    from doctor.watching import RunWatcher
+
+LINE_EVERY_S = 10.0
+"""Between two progress lines where stdout is no terminal."""
+EARLY_DEATH_S = 2.0
+"""So long a detached start is looked at: an interpreter that cannot import its parts is gone by then."""
+
+
+class Leave(Exception):  # noqa: N818 - a request, not an error
+    """The second Ctrl-C."""
+
+
+class _Signals:
+    """Ctrl-C once, or SIGTERM: the trainer saves and leaves. Ctrl-C again: only this terminal leaves."""
+
+    def __init__(self, started: StartedRun) -> None:
+        self._started = started
+        self._interrupts = 0
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Signals:
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            self._before[signal_number] = signal.signal(signal_number, self._on_signal)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for signal_number, handler in self._before.items():
+            signal.signal(signal_number, handler)
+
+    def _on_signal(self, signal_number: int, frame: FrameType | None) -> None:
+        from doctor.trainer_pid import signal_trainer
+
+        if signal_number == signal.SIGINT:
+            self._interrupts += 1
+            if self._interrupts > 1:
+                raise Leave
+        signal_trainer(self._started.run)
+        complain(say("saving and stopping ... (Ctrl-C again leaves at once; the run still saves)"))
+
+
+def attach(started: StartedRun, stream: TextIO | None = None) -> int:
+    """Show progress until the trainer ends; return the run's own exit status."""
+    from doctor.watching import RunWatcher
+
+    stream = stream or sys.stdout
+    print(say(t("Run: {path}", path=printable(str(started.run.path)))), file=stream, flush=True)
+    if started.sampler_why:
+        complain(started.sampler_why)
+    watcher = RunWatcher(started.run)
+    try:
+        with _Signals(started):
+            _follow(started, watcher, Progress(stream))
+    except Leave:
+        complain(say(t("left; the run goes on saving: doctor watch {name}", name=str(started.run.path))))
+        return Exit.INTERRUPTED
+    watcher.poll()
+    return finish(started, watcher, stream)
+
+
+def _follow(started: StartedRun, watcher: RunWatcher, progress: Progress) -> None:
+    while True:
+        ended = started.process.poll() is not None
+        state = watcher.poll()
+        progress.show(progress_line(state, watcher.status(), progress.width, progress.unicode), ended)
+        if ended:
+            return
+        time.sleep(0.2)
+
+
+class Progress:
+    """Rewrites one line on a terminal; elsewhere adds a line now and then."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.width = columns(stream) - 1
+        self.unicode = (stream.encoding or "").lower().replace("-", "") == "utf8"
+        self._live = stream.isatty()
+        self._shown = ""
+        self._at = -1e9
+
+    def show(self, line: str, is_last: bool) -> None:
+        now = time.monotonic()
+        if self._live:
+            if line != self._shown or is_last:
+                self.stream.write(f"\r{line}\x1b[K" + ("\n" if is_last else ""))
+                self.stream.flush()
+        elif is_last or now - self._at >= LINE_EVERY_S:
+            self._at = now
+            print(line, file=self.stream, flush=True)
+        self._shown = line
+
+
+def finish(started: StartedRun, watcher: RunWatcher, stream: TextIO) -> int:
+    """Say how the run ended and where its parts lie; return its exit status."""
+    code = exit_status(started.process.returncode)
+    lines = list(_ending(watcher, code))
+    print("\n".join(lines), file=stream, flush=True)
+    return code
+
+
+def exit_status(returncode: int) -> int:
+    """Return a child's status as a shell has it: 128 and the signal's number for one that a signal ended."""
+    return returncode if returncode >= 0 else 128 - returncode
+
+
+def _ending(watcher: RunWatcher, code: int) -> list[str]:
+    state, run = watcher.state, watcher.run
+    lines = [f"{status_word(watcher.status())} ({say('exit status')} {code})"]
+    metrics = state.finished.get("metrics") or {}
+    if metrics:
+        lines.append(
+            "  ".join(f"{printable(name)} {figure(number(value))}" for name, value in metrics.items())
+        )
+    if state.finished.get("error"):
+        lines.append(words_of(state.finished["error"]))
+    if code not in (0, Exit.STOPPED) and not state.finished:
+        lines += [f"  {printable(line)}" for line in watcher.log_tail(12)]
+    if state.finished.get("final_dir"):
+        lines.append(
+            say(t("Model: {path}", path=printable(str(run.path / str(state.finished["final_dir"])))))
+        )
+    if code == Exit.STOPPED:
+        lines.append(say(t("Go on with: doctor run --resume {path}", path=printable(str(run.path)))))
+    from doctor import service
+
+    report, why = service.write_report(watcher)
+    lines.append(say(t("Report: {path}", path=printable(str(report)))) if report else say(why) if why else "")
+    return [line for line in lines if line]
+
+
+def detached(started: StartedRun) -> int:
+    """Return once the trainer has survived its first moments; else say what it said."""
+    from doctor.watching import RunWatcher
+
+    watcher = RunWatcher(started.run)
+    end = time.monotonic() + EARLY_DEATH_S
+    while started.process.poll() is None and time.monotonic() < end:
+        time.sleep(0.05)
+    if started.process.returncode not in (None, 0):
+        watcher.poll()
+        return finish(started, watcher, sys.stdout)
+    path = printable(str(started.run.path))
+    print(say(t("Run: {path}", path=path)))
+    print(say(t("It goes on without this terminal. Watch it: doctor watch {path}", path=path)))
+    if started.sampler_why:
+        complain(started.sampler_why)
+    return Exit.OK

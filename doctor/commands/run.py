@@ -1,0 +1,179 @@
+"""``doctor run``: start a run from a profile, or go on with one; attached with a progress line, or detached."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from doctor.commands import CommandError, Exit
+from doctor.language import say
+from runner.text import t
+
+if TYPE_CHECKING:
+    from doctor.launch import StartedRun
+    from doctor.running import PlannedRun
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "profile", nargs="?", metavar="PROFILE", help=say("a shipped profile's name, or a TOML file")
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="overrides",
+        help=say("change one value of the profile; may be given again"),
+    )  # fmt: skip
+    parser.add_argument(
+        "--run-dir", type=Path, metavar="DIR", help=say("where the run goes (default: runs/NAME-TIME)")
+    )
+    parser.add_argument(
+        "--resume", metavar="RUN", help=say("go on with a run: its directory, its name, or last")
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help=say("print the plan with its reasons and start nothing")
+    )
+    parser.add_argument(
+        "--detach", action="store_true", help=say("start it and return; watch it with doctor watch")
+    )
+    parser.add_argument("--anyway", action="store_true", help=say("start although findings say it will fail"))
+    parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment that trains"))
+
+
+def run(namespace: argparse.Namespace) -> int:
+    if namespace.resume is not None:
+        return _resume(namespace)
+    if namespace.profile is None:
+        raise CommandError(_no_profile(), Exit.USAGE)
+    planned = plan(namespace.profile, namespace.overrides, namespace.python, namespace.run_dir)
+    if namespace.dry_run:
+        print("\n".join(plan_lines(planned)))
+        return Exit.FOUND if planned.failures or planned.missing else Exit.OK
+    refuse_if_it_would_fail(planned, namespace.anyway)
+    return _go(start(planned, namespace.run_dir), namespace.detach)
+
+
+def _no_profile() -> str:
+    from doctor import service
+
+    names = ", ".join(service.profile_names()) or "-"
+    return say(t("name a profile (one of {names}, or a TOML file), or --resume RUN", names=names))
+
+
+def _resume(namespace: argparse.Namespace) -> int:
+    from doctor import service
+    from doctor.launch import LaunchError
+    from runner.plan import PlanError
+
+    if namespace.profile is not None or namespace.overrides or namespace.run_dir or namespace.dry_run:
+        raise CommandError(
+            say("--resume takes the run as it was planned: no profile, --set, --run-dir or --dry-run"),
+            Exit.USAGE,
+        )
+    try:
+        started = service.resume_run(namespace.resume, namespace.python)
+    except FileNotFoundError as error:
+        raise CommandError(no_such_run(namespace.resume, error), Exit.USAGE) from None
+    except LaunchError as error:
+        raise CommandError(error.text) from None
+    except PlanError as error:
+        raise CommandError(error.problem, Exit.USAGE) from None
+    return _go(started, namespace.detach)
+
+
+def no_such_run(name: str, error: FileNotFoundError) -> str:
+    """Return the sentence for a run that is not there; it says where was looked."""
+    return say(
+        t(
+            "there is no run {name} (looked in {place}); `doctor runs` lists them",
+            name=name,
+            place=str(error.filename),
+        )
+    )
+
+
+def plan(profile: str, overrides: list[str], python: str | None, run_dir: Path | None = None) -> PlannedRun:
+    """Examine, plan and judge. Raises CommandError with every mistake of a profile."""
+    from doctor import service
+    from doctor.launch import LaunchError
+    from doctor.probes.target import BadPython
+    from runner.profile import ProfileError
+
+    try:
+        return service.plan_run(profile, overrides, python, run_dir=str(run_dir or ""))
+    except ProfileError as error:
+        head = say(
+            t(
+                "{profile} cannot be used, {count} problem(s):",
+                profile=error.source,
+                count=len(error.problems),
+            )
+        )
+        raise CommandError("\n  ".join([head, *map(say, error.problems)]), Exit.USAGE) from None
+    except (LaunchError, BadPython) as error:
+        raise CommandError(error.text, Exit.USAGE) from None
+
+
+def plan_lines(planned: PlannedRun) -> Iterator[str]:
+    """Yield the plan as text: where it runs, every choice with its reason, what stands in its way."""
+    from doctor.render.headline import environment_line, machine_line
+    from doctor.render.layout import columns, indent
+    from runner.strings import printable
+
+    width = columns(sys.stdout)
+    yield from indent(environment_line(planned.snapshot), width, "", "  ")
+    yield from indent(machine_line(planned.snapshot), width, "", "  ")
+    yield say(
+        t("Plan: {name} ({digest})", name=printable(planned.plan.name), digest=planned.plan.digest[:12])
+    )
+    for decision in planned.plan.decisions:
+        value = printable(str(decision.value))
+        yield from indent(f"{decision.name} = {value}: {say(decision.why)}", width, "  ", "      ")
+    yield from obstacles(planned)
+
+
+def obstacles(planned: PlannedRun) -> Iterator[str]:
+    """Yield what speaks against a start: fail-level findings in full, then what is missing."""
+    from doctor.render.layout import columns, indent, wants_colour
+    from doctor.render.text import finding_lines
+
+    width, colour = columns(sys.stdout), wants_colour(sys.stdout)
+    for finding in planned.failures:
+        yield from finding_lines(finding, width, colour)
+    for text in planned.missing:
+        yield from indent(say(text), width, "- ", "  ")
+
+
+def refuse_if_it_would_fail(planned: PlannedRun, anyway: bool) -> None:
+    """Show what stands in the way on stderr and raise CommandError, unless the user goes on anyway."""
+    lines = list(obstacles(planned))
+    if not lines:
+        return
+    print("\n".join(lines), file=sys.stderr)
+    if not anyway:
+        count = len(planned.failures) + len(planned.missing)
+        raise CommandError(
+            say(
+                t(
+                    "not started: {count} thing(s) above would make it fail. Mend them, or start with --anyway.",
+                    count=count,
+                )
+            )
+        )
+
+
+def start(planned: PlannedRun, run_dir: Path | None) -> StartedRun:
+    from doctor import service
+    from doctor.launch import LaunchError
+
+    try:
+        return service.start_run(planned, run_dir)
+    except LaunchError as error:
+        raise CommandError(error.text) from None
+
+
+def _go(started: StartedRun, detach: bool) -> int:
+    from doctor.commands.attached import attach, detached
+
+    return detached(started) if detach else attach(started)

@@ -1,0 +1,149 @@
+"""``doctor watch``: a run on the screen, live or over, from any session that can read its directory."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from doctor.commands import CommandError, Exit
+from doctor.commands.run import no_such_run
+from doctor.language import say
+
+if TYPE_CHECKING:
+    from doctor.process_watch import ProcessWatcher
+    from doctor.watching import RunWatcher
+
+    Watcher = RunWatcher | ProcessWatcher
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "name",
+        nargs="?",
+        default="last",
+        metavar="RUN",
+        help=say("a run's directory, its name, or last (default)"),
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--once", action="store_true", help=say("print one screen and leave"))
+    form.add_argument(
+        "--json", action="store_true", help=say("one JSON object a second until the run is over")
+    )
+    form.add_argument(
+        "--text", action="store_true", help=say("the plain screen, though the full-screen view is there")
+    )
+    parser.add_argument(
+        "--pid", type=int, metavar="PID", help=say("any process instead of a run: its stacks, CPU and memory")
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=1.0, metavar="N", help=say("between two screens (default: 1)")
+    )
+
+
+def run(namespace: argparse.Namespace) -> int:
+    from doctor import service
+
+    watcher: Watcher
+    try:
+        if namespace.pid is not None:
+            watcher = service.watch_pid(namespace.pid)
+        else:
+            watcher = run_watcher = service.watch_run(namespace.name)
+            if _wants_full_screen(namespace) and (code := _open_tui(str(run_watcher.run.path))) is not None:
+                return code
+    except FileNotFoundError as error:
+        raise CommandError(no_such_run(namespace.name, error), Exit.USAGE) from None
+    except ProcessLookupError:
+        from runner.text import t
+
+        raise CommandError(t("there is no process {pid} here", pid=namespace.pid), Exit.USAGE) from None
+    try:
+        return _show(watcher, namespace)
+    finally:
+        watcher.close()
+
+
+def _show(watcher: Watcher, namespace: argparse.Namespace) -> int:
+    every_s = max(0.2, namespace.seconds)
+    if namespace.json:
+        return _stream(watcher, every_s)
+    if namespace.once:
+        watcher.settle()
+        print("\n".join(_screen(watcher)))
+        return Exit.OK
+    return _refresh(watcher, every_s)
+
+
+def _wants_full_screen(namespace: argparse.Namespace) -> bool:
+    plain = namespace.once or namespace.json or namespace.text
+    return not plain and sys.stdout.isatty() and sys.stdin.isatty()
+
+
+def _open_tui(path: str) -> int | None:
+    """Open the run's screen; None where the full-screen view is not installed."""
+    try:
+        from doctor.tui.app import run_app
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("textual", "textual_plotext", "plotext"):
+            raise
+        return None
+    return int(run_app(run=path))
+
+
+def _screen(watcher: Watcher) -> list[str]:
+    from doctor.render.layout import wants_colour
+    from doctor.render.run_text import screen
+
+    size = shutil.get_terminal_size((80, 24))
+    return screen(
+        watcher.name, watcher.state, watcher.status(), time.time(),
+        width=max(40, min(size.columns, 120)), height=max(12, size.lines - 1),
+        colour=wants_colour(sys.stdout),
+        unicode=(sys.stdout.encoding or "").lower().replace("-", "") == "utf8",
+    )  # fmt: skip
+
+
+def _refresh(watcher: Watcher, every_s: float) -> int:
+    """Redraw until the run is over. Only lines that changed are sent: the line may be slow."""
+    live = sys.stdout.isatty()
+    shown: list[str] = []
+    while True:
+        watcher.poll()
+        lines = _screen(watcher)
+        if live:
+            sys.stdout.write(_difference(shown, lines))
+            sys.stdout.flush()
+        else:
+            print("\n".join([*lines, ""]), flush=True)
+        shown = lines
+        if watcher.is_over():
+            return Exit.OK
+        time.sleep(every_s if live else max(10.0, every_s))
+
+
+def _difference(shown: list[str], lines: list[str]) -> str:
+    """Return what turns the lines on the screen into the new ones (the whole screen at first)."""
+    if not shown:
+        return "\x1b[H\x1b[2J" + "\n".join(lines) + "\n"
+    changes = [
+        f"\x1b[{row + 1};1H{line}\x1b[K"
+        for row, line in enumerate(lines)
+        if row >= len(shown) or line != shown[row]
+    ]
+    return "".join([*changes, f"\x1b[{len(lines) + 1};1H\x1b[J"])
+
+
+def _stream(watcher: Watcher, every_s: float) -> int:
+    from runner.events import finite_or_name
+
+    while True:
+        watcher.poll()
+        over = watcher.is_over()
+        print(json.dumps(finite_or_name(watcher.as_dict()), ensure_ascii=True), flush=True)
+        if over:
+            return Exit.OK
+        time.sleep(every_s)

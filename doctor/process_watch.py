@@ -1,0 +1,102 @@
+"""A process that we did not start, watched like a run: its stacks, CPU, memory and the GPUs, folded by the same state."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from doctor.gpu_meter import GpuMeter
+from doctor.probes.host_meter import HostMeter
+from doctor.probes.process_tree import is_alive, read_stat
+from doctor.pyspy import Window
+from doctor.stacks import hottest, starting_rate
+from runner.events import RunEvent
+from runner.state import RunState, state_as_dict
+from runner.strings import printable
+
+
+class ProcessWatcher:
+    """Answers as a :class:`doctor.watching.RunWatcher` does, for any process of this machine."""
+
+    def __init__(self, pid: int) -> None:
+        """Raises ProcessLookupError when there is no such process."""
+        stat = read_stat(pid)
+        if stat is None or stat.state in "ZX":
+            raise ProcessLookupError(3, "no such process", str(pid))
+        self.pid = pid
+        self.state = RunState()
+        self.alive: bool | None = True
+        self._start_ticks = stat.start_ticks
+        self._rate = starting_rate(stat.threads)
+        self._host, self._gpus = HostMeter(pid), GpuMeter()
+        self._window: Window | None = None
+        self._next_window = 0.0
+        self._seq = 0
+
+    @property
+    def name(self) -> str:
+        try:
+            words = (
+                Path(f"/proc/{self.pid}/cmdline")
+                .read_bytes()
+                .replace(b"\0", b" ")
+                .decode("utf-8", "surrogateescape")
+            )
+        except OSError:
+            words = ""
+        return f"{self.pid} {printable(words.strip())}"
+
+    def poll(self) -> RunState:
+        """Look once: host and GPUs now, stacks when a window has ended."""
+        self.alive = is_alive(self.pid, self._start_ticks)
+        if self.alive:
+            self._add("sample-host", self._host.sample())
+            self._add("sample-gpu", self._gpus.sample())
+            self._look_at_stacks(2)
+        return self.state
+
+    def settle(self) -> None:
+        """Wait until there is something to show: one window of stacks and two looks at the CPU."""
+        self.poll()
+        while self._window is not None and self.alive:
+            time.sleep(0.1)
+            self._look_at_stacks(2)
+            self.alive = is_alive(self.pid, self._start_ticks)
+        self.poll()
+
+    def _look_at_stacks(self, seconds: int) -> None:
+        if self._window is None and time.monotonic() >= self._next_window:
+            self._window = Window(self.pid, seconds, self._rate)
+        sample = self._window.poll() if self._window else None
+        if sample is None:
+            return
+        self._window = None
+        self._next_window = time.monotonic() + (30.0 if sample.trouble else 0.5)
+        why: dict[str, Any] = {"why": sample.trouble.why} if sample.trouble else {}
+        frames = hottest(sample.stacks)
+        self._add(
+            "sample-stacks", {"samples": sample.samples, "errors": sample.errors, "frames": frames, **why}
+        )
+
+    def _add(self, kind: str, data: dict[str, Any]) -> None:
+        self.state.add(RunEvent(seq=self._seq, t=time.time(), source="sampler", kind=kind, data=data))
+        self._seq += 1
+
+    def status(self) -> str:
+        return "running" if self.alive else "completed"
+
+    def is_over(self) -> bool:
+        return self.alive is False
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "pid": self.pid,
+            **state_as_dict(self.state, time.time(), self.alive),
+            "status": self.status(),
+        }
+
+    def close(self) -> None:
+        if self._window is not None:
+            self._window.stop()
+        self._gpus.close()

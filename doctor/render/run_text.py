@@ -1,0 +1,249 @@
+"""A run as text: the one progress line of ``doctor run``, and the 80-column screen of ``doctor watch``."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from doctor.language import say
+from doctor.render.layout import display_width, human_bytes, human_seconds, pad, paint
+from doctor.render.sparkline import bar, sparkline
+from runner.events import RunEvent, number
+from runner.state import Curve, RunState
+from runner.strings import printable
+from runner.text import Text, t
+
+_ROLES = {"completed": "good", "running": "bold", "stopped": "warn", "stalled": "warn"}
+
+
+def status_word(status: str) -> str:
+    """Return a run's status as shown."""
+    return {
+        "starting": say("starting"),
+        "running": say("running"),
+        "stalled": say("stalled (the trainer is silent)"),
+        "stopped": say("stopped and saved"),
+        "completed": say("completed"),
+        "failed": say("failed"),
+        "non-finite": say("halted: the loss is not finite"),
+        "lost": say("lost (the trainer is gone without a word)"),
+    }.get(status, status)
+
+
+def status_role(status: str) -> str:
+    return _ROLES.get(status, "dim" if status == "starting" else "fail")
+
+
+def words_of(value: Any) -> str:
+    """Return a sentence from an event (a Text as ``{"msgid", "params"}``, or a plain string), safe to show."""
+    if isinstance(value, dict):
+        try:
+            value = msgspec.convert(value, Text)
+        except msgspec.ValidationError:
+            return ""
+    if isinstance(value, Text):
+        value = say(value)
+    return printable(str(value)).replace("\\\\", "\\") if value else ""
+
+
+def figure(value: float | None, digits: int = 4) -> str:
+    """Return a number in few characters: ``0.5321``, ``2.0e-05``, ``nan``; ``-`` when there is none."""
+    if value is None:
+        return "-"
+    if not math.isfinite(value) or value == 0:
+        return str(value) if value else "0"
+    return f"{value:.{digits}g}" if 1e-3 <= abs(value) < 1e6 else f"{value:.1e}"
+
+
+def cut(text: str, width: int) -> str:
+    """Return ``text`` cut to ``width`` terminal columns."""
+    if display_width(text) <= width:
+        return text
+    while text and display_width(text) > width - 1:
+        text = text[:-1]
+    return text + "…" if text and not text.isascii() else text + "~"
+
+
+def progress_line(state: RunState, status: str, width: int = 100, unicode: bool = True) -> str:
+    """Return where a run is, in one line: step, share, loss, learning rate, speed, time left."""
+    if status == "starting" and not state.step:
+        return cut(say("starting: loading model and data"), width)
+    total = state.steps_total
+    share = f" {100 * state.step / total:3.0f}% {bar(state.step / total, 10, unicode)}" if total else ""
+    parts = [f"{say('step')} {state.step}{f'/{total}' if total else ''}{share}"]
+    parts.append(f"{say('loss')} {figure(number(state.last.get('loss')))}")
+    if state.samples_per_s.values:
+        parts.append(say(t("{rate} samples/s", rate=figure(state.samples_per_s.values[-1], 3))))
+    accuracy = state.metrics.get("accuracy")
+    if accuracy is not None and accuracy.values:
+        parts.append(f"{say('accuracy')} {figure(accuracy.values[-1])}")
+    eta = state.eta_seconds()
+    if eta is not None and status in ("running", "starting"):
+        parts.append(say(t("{time} left", time=human_seconds(eta))))
+    if status not in ("running", "starting"):
+        parts.append(status_word(status))
+    return cut("  ".join(parts), width)
+
+
+def screen(
+    name: str,
+    state: RunState,
+    status: str,
+    now: float,
+    width: int = 80,
+    height: int = 24,
+    colour: bool = False,
+    unicode: bool = True,
+) -> list[str]:
+    """Return ``doctor watch``'s screen: at most ``height`` lines of at most ``width`` columns."""
+    head = _head(name, status, width, colour)
+    body = [*_progress(state, status, width, unicode), *_curves(state, width, unicode), *_machine(state)]
+    # What is left of the height is shared: stacks first, then events, each with at least two lines.
+    left = max(4, height - len(head) - len(body))
+    stacks = list(_stacks(state))[: max(2, left // 2)]
+    events = list(_events(state, now))[-max(2, left - len(stacks)) :]
+    return [*head, *(cut(line, width) for line in [*body, *stacks, *events])][:height]
+
+
+def _head(name: str, status: str, width: int, colour: bool) -> list[str]:
+    word = status_word(status)
+    title = cut(printable(name), max(10, width - display_width(word) - 2))
+    return [pad(title, width - display_width(word)) + paint(word, status_role(status), colour)]
+
+
+def _progress(state: RunState, status: str, width: int, unicode: bool) -> Iterator[str]:
+    yield progress_line(state, "running" if status == "running" else status, width, unicode)
+    started = state.started
+    if started:
+        facts = [started.get("device"), started.get("precision"), started.get("model")]
+        elapsed = (state.last_t or 0.0) - (state.first_t or 0.0)
+        shown = [printable(str(fact)) for fact in facts if fact]
+        yield "  ".join([*shown, say(t("{time} so far", time=human_seconds(elapsed)))])
+
+
+def _curves(state: RunState, width: int, unicode: bool) -> Iterator[str]:
+    rows = [
+        (say("loss"), state.loss, 4),
+        (say("eval loss"), state.eval_loss, 4),
+        *((name, curve, 4) for name, curve in list(state.metrics.items())[:2]),
+        (say("gradient norm"), state.grad_norm, 3),
+        (say("samples/s"), state.samples_per_s, 3),
+    ]
+    for label, curve, digits in rows:
+        if curve.values:
+            yield _curve_line(printable(label), curve, digits, width, unicode)
+    if state.non_finite_losses:
+        yield say(t("{count} losses were not finite", count=state.non_finite_losses))
+
+
+def _curve_line(label: str, curve: Curve, digits: int, width: int, unicode: bool) -> str:
+    first, last = figure(curve.values[0], digits), figure(curve.values[-1], digits)
+    room = max(8, width - 16 - 2 * 11)
+    return f"{pad(cut(label, 14), 14)} {first:>9}  {sparkline(curve.values, room, unicode)}  {last}"
+
+
+def _machine(state: RunState) -> Iterator[str]:
+    if state.host:
+        yield host_line(state.host)
+    gpus = state.gpus.get("gpus") or []
+    for gpu in gpus[:4]:
+        yield gpu_line(gpu)
+    if len(gpus) > 4:
+        yield say(t("... and {count} more GPUs", count=len(gpus) - 4))
+    if not gpus and state.gpus.get("why"):
+        yield "GPU  " + words_of(state.gpus["why"])
+
+
+def host_line(host: dict[str, Any]) -> str:
+    """Return the host in one line: CPU of the run's processes, their memory, the container's, the disk's room."""
+    parts = []
+    if number(host.get("cpu_pct")) is not None:
+        parts.append(f"CPU {number(host['cpu_pct']):.0f}%")
+    if host.get("rss_bytes"):
+        parts.append(f"RSS {human_bytes(host['rss_bytes'])}")
+    if host.get("memory_limit_bytes"):
+        used, limit = human_bytes(host.get("memory_used_bytes")), human_bytes(host["memory_limit_bytes"])
+        parts.append(say(t("memory {used} of {limit}", used=used, limit=limit)))
+    if host.get("disk_free_bytes") is not None:
+        parts.append(say(t("disk {free} free", free=human_bytes(host["disk_free_bytes"]))))
+    parts += [words_of(why) for why in (host.get("unread") or {}).values()]
+    return "  ".join(parts)
+
+
+def gpu_line(gpu: dict[str, Any]) -> str:
+    """Return one card in a line; a value that could not be read is ``?``."""
+
+    def shown(key: str, unit: str, digits: int = 0) -> str:
+        value = number(gpu.get(key))
+        return "?" if value is None else f"{value:.{digits}f}{unit}"
+
+    memory = f"{human_bytes(gpu.get('memory_used_bytes'))}/{human_bytes(gpu.get('memory_total_bytes'))}"
+    parts = [
+        f"GPU{gpu.get('index', '?')} {printable(str(gpu.get('name', '')))}",
+        shown("utilization_pct", "%"),
+        memory,
+        shown("temperature_c", "°C"),
+        f"{shown('power_w', '')}/{shown('power_limit_w', ' W')}",
+        shown("sm_clock_mhz", " MHz"),
+    ]
+    reasons = [reason for reason in gpu.get("throttle_reasons") or [] if reason != "idle"]
+    if reasons:
+        parts.append(say(t("throttled: {reasons}", reasons=printable(", ".join(map(str, reasons))))))
+    return "  ".join(parts)
+
+
+def _stacks(state: RunState) -> Iterator[str]:
+    frames = state.stacks.get("frames") or []
+    if not frames:
+        if state.stacks.get("why"):
+            yield say(t("no stacks: {why}", why=words_of(state.stacks["why"])))
+        return
+    yield say("hottest functions (self, with callees)")
+    yield from map(frame_line, frames)
+
+
+def frame_line(frame: dict[str, Any]) -> str:
+    """Return one hot function in a line."""
+    own, total = number(frame.get("self_share")) or 0.0, number(frame.get("total_share")) or 0.0
+    where = printable(f"{frame.get('function', '?')}  {frame.get('file', '?')}:{frame.get('line', '?')}")
+    process = str(frame.get("process", ""))
+    thread = frame.get("thread")
+    who = (
+        ""
+        if process == "trainer" and not thread
+        else f"  [{printable(process)}{f' {thread}' if thread else ''}]"
+    )
+    return f" {100 * own:3.0f}% {100 * total:3.0f}%  {where}{who}"
+
+
+def _events(state: RunState, now: float) -> Iterator[str]:
+    events = sorted(
+        [*state.notes[-20:], *state.checkpoints[-5:], *state.evaluations[-5:]], key=lambda event: event.t
+    )
+    for event in events:
+        yield f"{time.strftime('%H:%M:%S', time.localtime(event.t))}  {event_words(event)}"
+    error = state.finished.get("error")
+    if error:
+        yield from (printable(line) for line in words_of(error).splitlines()[-3:])
+
+
+def event_words(event: RunEvent) -> str:
+    """Return what one event says."""
+    data = event.data
+    if event.kind == "note":
+        words, file = words_of(data.get("text")), data.get("file")
+        return f"{words} ({printable(str(file))})" if file else words
+    if event.kind == "checkpoint":
+        size = number(data.get("bytes"))
+        return say(t("step {step}: saved {path} ({size})", step=event.step or 0,
+                     path=printable(str(data.get("path", "?"))), size=human_bytes(size)))  # fmt: skip
+    metrics = "  ".join(
+        f"{printable(name)} {figure(number(value))}"
+        for name, value in data.items()
+        if name not in ("samples", "seconds", "best") and number(value) is not None
+    )
+    return say(t("step {step}: evaluated, {metrics}", step=event.step or 0, metrics=metrics))

@@ -1,0 +1,69 @@
+"""What a report of a run says, gathered from its directory alone: the plan, the machine, the events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from doctor.machine import load_snapshot
+from doctor.model import Snapshot
+from runner.plan import Plan, PlanError, decode_plan
+from runner.rundir import RunDir
+from runner.state import RunState
+from runner.text import Text, t
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from doctor.watching import RunWatcher
+
+
+@dataclass(frozen=True)
+class Page:
+    """A run, read. A part that could not be read is None and stands in ``unread`` with the reason."""
+
+    name: str
+    status: str
+    state: RunState
+    now: float
+    plan: Plan | None = None
+    snapshot: Snapshot | None = None
+    unread: dict[str, Text] = field(default_factory=dict)
+
+
+def collect(watcher: RunWatcher) -> Page:
+    """Gather the page of a run that has been polled."""
+    unread: dict[str, Text] = {}
+    plan, snapshot = _plan(watcher.run, unread), _snapshot(watcher.run, unread)
+    now = watcher.state.last_t or 0.0
+    return Page(watcher.name, watcher.status(), watcher.state, now, plan, snapshot, unread)
+
+
+def _plan(run: RunDir, unread: dict[str, Text]) -> Plan | None:
+    try:
+        return decode_plan(run.plan.read_bytes())
+    except PlanError as error:
+        unread["plan.json"] = error.problem
+    except OSError as error:
+        unread["plan.json"] = t("it could not be read: {error}", error=error.strerror or str(error))
+    return None
+
+
+def _snapshot(run: RunDir, unread: dict[str, Text]) -> Snapshot | None:
+    try:
+        return load_snapshot(run.snapshot)
+    except (OSError, ValueError) as error:
+        unread["snapshot.json"] = t("it could not be read: {error}", error=str(error))
+    return None
+
+
+def write_page(run: RunDir, html: str) -> tuple[Path | None, Text | None]:
+    """Write ``report.html``; return its path, or None and why it could not be written."""
+    temporary = run.report.with_name("report.html.tmp")
+    try:
+        temporary.write_text(html, "utf-8", errors="backslashreplace")
+        temporary.replace(run.report)
+    except OSError as error:
+        why = error.strerror or str(error)
+        return None, t("the report could not be written to {path}: {error}", path=str(run.report), error=why)
+    return run.report, None
