@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from doctor.model import Host, Reading, ok, t
 from doctor.probes.gaps import Gaps
+from doctor.probes.cpu_flags import parse_cpu_flags
 from doctor.probes.host_system import (
     glibc_version,
     has_passwd_entry,
@@ -46,6 +47,7 @@ def probe(context: Context) -> Reading[Host]:
         "wsl": None if kernel is None else "microsoft" in kernel.lower(),
         "virtual_machine": virtual_machine(gaps, cpuinfo),
         "cpu_model": parse_cpu_model(cpuinfo),
+        "cpu_flags": parse_cpu_flags(cpuinfo),
         "cpu_count": _cpu_count(gaps, cpuinfo),
         "affinity_count": parse_affinity(status),
         "memory_total_bytes": memory.get("MemTotal"),
