@@ -161,4 +161,51 @@ def write_report(watcher: RunWatcher) -> tuple[Path | None, Text | None]:
     return write_page(watcher.run, report_text(watcher, "html"))
 
 
+# -- snapshots ------------------------------------------------------------------------------------------------
+def export_snapshot(
+    output: str | None, python: str | None = None, run: str | None = None, overwrite: bool = False
+) -> Path | bytes:
+    """Write this machine (or the one a run was started on), redacted, and return the file; its bytes for ``-``.
+
+    Raises:
+        doctor.snapshots.capture.ExportError: it cannot be read or written.
+        doctor.machine.BadSnapshot: what the run keeps is not a snapshot.
+    """
+    from doctor.machine import encode_snapshot
+    from doctor.snapshots import capture
+
+    snapshot = capture.from_run(run) if run else capture.capture(python)
+    if output == "-":
+        return encode_snapshot(snapshot)
+    target = Path(output) if output else Path(capture.default_name())
+    target = target / capture.default_name() if target.is_dir() else target
+    capture.write_snapshot(snapshot, target, overwrite)
+    return target
+
+
+def find_snapshot(name: str) -> tuple[Path, Snapshot]:
+    """Return the snapshot of a file, a run directory, or a shipped one's name. Raises as :func:`load`."""
+    from doctor.data_files import snapshots_dir
+
+    path = Path(name)
+    shipped = snapshots_dir() / f"{name}.json"
+    if not path.exists() and "/" not in name and shipped.is_file():
+        path = shipped
+    return path, load(path)
+
+
+def show_snapshot_lines(snapshot: Snapshot, name: str, width: int) -> list[str]:
+    from doctor.render.snapshot_text import snapshot_lines
+
+    return snapshot_lines(snapshot, name, width)
+
+
+def known_snapshots() -> list[tuple[str, Path, str]]:
+    """Return name, file and label of every snapshot that ships with the doctor."""
+    from doctor.data_files import snapshots_dir
+
+    paths = sorted(snapshots_dir().glob("*.json"))
+    return [(path.stem, path, load(path).label) for path in paths]
+
+
 __all__ = ["Finding", "Mapping", "examine", "exit_code", "judge", "load"]

@@ -55,7 +55,7 @@ def probe(context: Context) -> Reading[Host]:
         "uid": uid,
         "has_passwd_entry": None if uid is None else has_passwd_entry(gaps, uid),
         "capabilities_effective": parse_status_number(status, "CapEff", 16),
-        "yama_ptrace_scope": gaps.parse("yama_ptrace_scope", "/proc/sys/kernel/yama/ptrace_scope", int),
+        "yama_ptrace_scope": _yama(gaps),
         "seccomp_mode": parse_status_number(status, "Seccomp", 10),
         "locale_encoding": locale_encoding(gaps),
         "open_files_soft_limit": limits.get("Max open files"),
@@ -86,6 +86,16 @@ def _os_name(gaps: Gaps) -> str | None:
     if text is not None and name is None:
         gaps.note("os_name", t("{path} does not say, or not in a form that is known", path="/etc/os-release"))
     return name
+
+
+def _yama(gaps: Gaps) -> int | None:
+    """A kernel without Yama restricts nothing here: nothing is missing then, so nothing is noted."""
+    if (
+        gaps.context.path("/proc/sys/kernel").is_dir()
+        and not gaps.context.path("/proc/sys/kernel/yama").is_dir()
+    ):
+        return None
+    return gaps.parse("yama_ptrace_scope", "/proc/sys/kernel/yama/ptrace_scope", int)
 
 
 def _arch(gaps: Gaps) -> str | None:

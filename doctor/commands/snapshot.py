@@ -1,0 +1,92 @@
+"""``doctor snapshot``: the environment as a file. export, show, list."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from doctor.commands import CommandError, Exit
+from doctor.language import say
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    export = verbs.add_parser("export", help=say("write this machine and its packages to a file, redacted"))
+    export.add_argument(
+        "-o", "--output", metavar="FILE", help=say("where to (default: a dated name here; - prints it)")
+    )
+    export.add_argument("--python", metavar="PATH", help=say("the interpreter or environment to examine"))
+    export.add_argument(
+        "--from-run", metavar="RUN", help=say("the machine that a run was started on, not this one")
+    )
+    export.add_argument("--force", action="store_true", help=say("overwrite a file that is there"))
+    show = verbs.add_parser("show", help=say("what is in a snapshot file, on one screen"))
+    show.add_argument(
+        "file",
+        metavar="FILE",
+        help=say("a snapshot file, a run directory, or a name from `doctor snapshot list`"),
+    )
+    show.add_argument("--json", action="store_true", help=say("the whole file as JSON"))
+    listing = verbs.add_parser("list", help=say("the known-good environments that come with the doctor"))
+    listing.add_argument("--json", action="store_true", help=say("as JSON"))
+
+
+def run(namespace: argparse.Namespace) -> int:
+    return {"export": _export, "show": _show, "list": _list}[namespace.action](namespace)
+
+
+def _export(namespace: argparse.Namespace) -> int:
+    from doctor import service
+    from doctor.snapshots.capture import BadSnapshot, ExportError
+
+    try:
+        written = service.export_snapshot(
+            namespace.output, namespace.python, namespace.from_run, overwrite=namespace.force
+        )
+    except (ExportError, BadSnapshot) as error:
+        raise CommandError(error.text) from None
+    if isinstance(written, bytes):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(written)
+    else:
+        print(written)
+    return Exit.OK
+
+
+def _show(namespace: argparse.Namespace) -> int:
+    from doctor import service
+    from doctor.machine import BadSnapshot, encode_snapshot
+    from doctor.render import layout
+    from runner.text import t
+
+    try:
+        path, snapshot = service.find_snapshot(namespace.file)
+    except BadSnapshot as error:
+        raise CommandError(error.text, Exit.USAGE) from None
+    except OSError as error:
+        text = t("cannot read {file}: {error}", file=namespace.file, error=error.strerror or str(error))
+        raise CommandError(text, Exit.USAGE) from None
+    if namespace.json:
+        print(encode_snapshot(snapshot).decode("utf-8"), end="")
+    else:
+        print("\n".join(service.show_snapshot_lines(snapshot, str(path), layout.columns(sys.stdout))))
+    return Exit.OK
+
+
+def _list(namespace: argparse.Namespace) -> int:
+    import json
+
+    from doctor import service
+
+    known = service.known_snapshots()
+    if namespace.json:
+        print(
+            json.dumps(
+                [{"name": name, "file": str(path), "label": label} for name, path, label in known], indent=1
+            )
+        )
+    elif known:
+        print("\n".join(f"{name:<28} {label}".rstrip() for name, _, label in known))
+    else:
+        print(say("No known-good snapshot comes with this version."))
+    return Exit.OK

@@ -1,0 +1,106 @@
+"""A snapshot on one screen: which machine and environment, how many packages, and what could not be read. Pure."""
+
+from __future__ import annotations
+
+from doctor.language import say
+from doctor.model import SECTIONS, Reading, Snapshot, Storage, t
+from doctor.render.headline import environment_line, machine_line
+from doctor.render.layout import human_bytes, indent, pad
+from runner.strings import printable
+
+
+def snapshot_lines(snapshot: Snapshot, name: str, width: int = 100) -> list[str]:
+    """Return the lines that ``doctor snapshot show`` prints of the file ``name``."""
+    rows = [
+        (say("Taken"), _taken(snapshot)),
+        (say("System"), _system(snapshot)),
+        (say("Container"), _container(snapshot)),
+        (say("Packages"), _packages(snapshot)),
+        (say("Disks"), _disks(snapshot)),
+        (
+            say("Redacted"),
+            say("yes") if snapshot.redacted else say("no: look through it before you share it"),
+        ),
+    ]
+    label_width = max(len(label) for label, _ in rows) + 2
+    lines = [printable(name), machine_line(snapshot), environment_line(snapshot)]
+    for label, text in rows:
+        lines += indent(text, width, pad(label, label_width), " " * label_width) if text else []
+    return lines + _gaps(snapshot, width)
+
+
+def _taken(snapshot: Snapshot) -> str:
+    return " · ".join(printable(part) for part in (snapshot.taken_at, snapshot.tool) if part)
+
+
+def _system(snapshot: Snapshot) -> str:
+    host = snapshot.facts.host.value
+    if host is None:
+        return ""
+    parts = [host.os_name, host.kernel and f"Linux {host.kernel}", host.glibc and f"glibc {host.glibc}"]
+    return " · ".join(printable(part) for part in (*parts, host.arch, host.cpu_model) if part)
+
+
+def _container(snapshot: Snapshot) -> str:
+    container = snapshot.facts.container.value
+    if container is None or container.inside is None:
+        return ""
+    return printable(container.kind or say("yes")) if container.inside else say("no")
+
+
+def _packages(snapshot: Snapshot) -> str:
+    packages = snapshot.facts.packages.value
+    if packages is None:
+        return ""
+    count = say(t("{count} installed", count=len(packages.items)))
+    return count if packages.complete else count + say(" (an excerpt)")
+
+
+def _disks(snapshot: Snapshot) -> str:
+    storage = snapshot.facts.storage.value
+    return ", ".join(_disk_texts(storage)) if storage else ""
+
+
+def _disk_texts(storage: Storage) -> list[str]:
+    texts = []
+    for mount in storage.mounts:
+        free = human_bytes(mount.free_bytes)
+        texts.append(
+            say(
+                t(
+                    "{path} {free} of {size} free",
+                    path=printable(mount.path),
+                    free=free,
+                    size=human_bytes(mount.size_bytes),
+                )
+            )
+        )
+    return texts
+
+
+# ---------------------------------------------------------------------------------------- what is not in it
+def _gaps(snapshot: Snapshot, width: int) -> list[str]:
+    lines: list[str] = []
+    for section in SECTIONS:
+        reading: Reading[object] = getattr(snapshot.facts, section)
+        for place, why in _reasons(section, reading):
+            lines += indent(f"{place}: {why}", width, "  ", "    ")
+    unread = (
+        [say("Could not be read:"), *lines]
+        if lines
+        else [say("Everything that was looked for could be read.")]
+    )
+    skipped = [name for name in SECTIONS if getattr(snapshot.facts, name).status == "skipped"]
+    if skipped:
+        unread += indent(say(t("Nobody looked: {sections}", sections=", ".join(skipped))), width, "", "  ")
+    if snapshot.unknown_keys:
+        keys = printable(", ".join(snapshot.unknown_keys))
+        unread += indent(say(t("Not known to this version, ignored: {keys}", keys=keys)), width, "", "  ")
+    return unread
+
+
+def _reasons(section: str, reading: Reading[object]) -> list[tuple[str, str]]:
+    if reading.status == "failed":
+        return [(section, say(reading.why) if reading.why else "?")]
+    unread = getattr(reading.value, "unread", {})
+    return [(f"{section}.{field}", say(why)) for field, why in sorted(unread.items())]
