@@ -117,7 +117,7 @@ class Elf:
             return []
         offset, found = self._offset(address), []
         for _ in range(min(count, ENTRY_LIMIT)):
-            _version, entries, _file, aux, following = struct.unpack("<HHIII", self._exactly(offset, 16))
+            _version, entries, _file, aux, following = struct.unpack("<HHIII", self.exactly(offset, 16))
             found += self._needed_names(offset + aux, entries)
             if not following:
                 break
@@ -132,9 +132,9 @@ class Elf:
         offset, found = self._offset(address), []
         for _ in range(min(count, ENTRY_LIMIT)):
             _version, _flags, _index, _names, _hash, aux, following = struct.unpack(
-                "<HHHHIII", self._exactly(offset, 20)
+                "<HHHHIII", self.exactly(offset, 20)
             )
-            found.append(self._string(struct.unpack("<I", self._exactly(offset + aux, 4))[0]))
+            found.append(self._string(struct.unpack("<I", self.exactly(offset + aux, 4))[0]))
             if not following:
                 break
             offset += following
@@ -143,14 +143,15 @@ class Elf:
     def _needed_names(self, offset: int, count: int) -> list[str]:
         found = []
         for _ in range(count):
-            _hash, _flags, _other, name, following = struct.unpack("<IHHII", self._exactly(offset, 16))
+            _hash, _flags, _other, name, following = struct.unpack("<IHHII", self.exactly(offset, 16))
             found.append(self._string(name))
             if not following:
                 break
             offset += following
         return found
 
-    def _exactly(self, offset: int, length: int) -> bytes:
+    def exactly(self, offset: int, length: int) -> bytes:
+        """Return ``length`` bytes at ``offset``. Raises ElfError where the file is shorter."""
         piece = self.read(offset, length)
         if len(piece) != length:
             raise ElfError("cut short")

@@ -63,12 +63,12 @@ def count_images(library: Elf, offset: int, size: int) -> Counter[tuple[int, int
         offset = _next_block(library, offset, end)
         if offset + 16 > end:
             return counts
-        _magic, _version, header, length = struct.unpack("<IHHQ", library.read(offset, 16))
+        _magic, _version, header, length = struct.unpack("<IHHQ", library.exactly(offset, 16))
         inner, offset = offset + header, offset + header + length
         if header < 16 or offset > end:
             raise ElfError("a kernel block is larger than its section")
         while inner + 64 <= offset:
-            kind, _unused, head, payload, architecture = struct.unpack("<HHIQ12xI", library.read(inner, 32))
+            kind, _unused, head, payload, architecture = struct.unpack("<HHIQ12xI", library.exactly(inner, 32))
             if head < 32:
                 raise ElfError("a kernel header of no size")
             counts[kind, architecture] += 1

@@ -14,6 +14,7 @@ from doctor.model import Distribution, Packages, Reading, Text, ok, t
 from doctor.probes.bounded import names_in
 from doctor.probes.dist_info import missing_files, name_and_version, read_distribution
 from doctor.probes.extensions import read_extensions
+from doctor.probes.target import without_python
 from runner.strings import printable
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _CHECKED_FAMILY = re.compile(r"(torch|torchvision|torchaudio|triton|transformers
 def probe(context: Context) -> Reading[Packages]:
     target = context.target
     if target.executable is None:
-        return Reading(status="failed", why=target.problem or t("no Python was found, so no packages"))
+        return without_python(target)
     listings, unread = list_folders(target.site_packages)
     if not target.site_packages:
         unread["items"] = t("{python} has no site-packages folder", python=str(target.executable))

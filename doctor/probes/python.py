@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from doctor.model import OtherAnswer, Python, Reading, Text, ok, t
 from doctor.probes.bounded import names_in
+from doctor.probes.target import without_python
 from runner.strings import printable
 
 if TYPE_CHECKING:
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
 def probe(context: Context) -> Reading[Python]:
     target = context.target
     if target.executable is None:
-        # Nothing found is an answer; nothing found because a folder hung is not (no python on PATH is the
-        # former).
-        return Reading(status="failed", why=target.problem, source="PATH")
+        return without_python(target)
     search, own = target.search, target.search.own if target.search else None
     unread: dict[str, Text] = {"executable": target.problem} if target.problem else {}
     if not target.version:

@@ -79,7 +79,7 @@ def _site_folders(prefix: Path, layout: Layout, in_venv: bool) -> list[Path]:
         others = [entry for entry in names_in(prefix / "lib") if entry.startswith("python3")]
         usual = [prefix / "lib" / entry / "site-packages" for entry in others]
     debian = [prefix / "local/lib" / name / "dist-packages", prefix / "lib/python3/dist-packages"]
-    if str(prefix) == "/usr" and not in_venv and debian[1].is_dir():
+    if prefix.name == "usr" and not in_venv and debian[1].is_dir():
         usual = [*debian, prefix / "lib" / name / "dist-packages"]
     return _each_once(path for path in usual if path.is_dir())
 

@@ -14,9 +14,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from doctor.model import Text, t
+from doctor.model import Reading, Text, t
 from doctor.probes.bounded import names_in, read_bytes, text_or_empty
 from doctor.probes.interpreter import Layout, ask_child, read_layout
 from doctor.probes.search_path import SearchPath, search_path
@@ -52,12 +52,19 @@ class Target:
     search: SearchPath | None = None
     problem: Text | None = None
     """Why it cannot run, or why none could be looked for."""
+    looked: bool = True
+    """False: looking for one did not end; "none" is then no answer."""
     first_on_path: Path | None = None
     """What ``python`` runs in this session, where that is another one."""
 
     @property
     def minor(self) -> str:
         return self.layout.minor if self.layout else ""
+
+
+def without_python(target: Target) -> Reading[Any]:
+    """Return what a probe of the environment answers where no interpreter was found."""
+    return Reading(status="absent" if target.looked else "failed", why=target.problem, source="PATH")
 
 
 def find_target(context: Context, own_prefix: str | None = None) -> Target:
@@ -82,7 +89,7 @@ def find_target(context: Context, own_prefix: str | None = None) -> Target:
             "looking for Python took longer than {seconds} s: a folder on PATH hangs",
             seconds=round(DEADLINE_S),
         )
-        return Target(executable=None, problem=why)
+        return Target(executable=None, problem=why, looked=False)
     if isinstance(answer[0], BadPython):
         raise answer[0]
     return answer[0]

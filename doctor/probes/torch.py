@@ -21,6 +21,7 @@ from doctor.probes.fatbin import fatbin_arch_list, literal_arch_list
 from doctor.probes.library_folders import unresolved_libraries
 from doctor.probes.packages import conda_packages
 from doctor.probes.search_path import is_folder
+from doctor.probes.target import without_python
 from runner.strings import printable
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ Literals = dict[str, str | bool | None]
 def probe(context: Context) -> Reading[Torch]:
     target = context.target
     if target.executable is None:
-        return Reading(status="failed", why=target.problem or t("no Python was found, so no packages"))
+        return without_python(target)
     notes = _dist_infos(target)
     site = _imported_from(target)
     if site is None and not notes:
