@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from doctor.model import Host, Reading, ok, t
-from doctor.probes.gaps import Gaps
 from doctor.probes.cpu_flags import parse_cpu_flags
+from doctor.probes.gaps import Gaps
 from doctor.probes.host_system import (
     glibc_version,
     has_passwd_entry,
