@@ -52,7 +52,9 @@ class Reading(Record, Generic[T], frozen=True):
     others: tuple[OtherAnswer, ...] = ()
 
 
-def ok(value: T, source: str = "", took_ms: float | None = None, others: tuple[OtherAnswer, ...] = ()) -> Reading[T]:
+def ok(
+    value: T, source: str = "", took_ms: float | None = None, others: tuple[OtherAnswer, ...] = ()
+) -> Reading[T]:
     return Reading(status="ok", value=value, source=source, took_ms=took_ms, others=others)
 
 
@@ -421,7 +423,9 @@ class Storage(Section, frozen=True):
 
     def mount(self, path: str) -> Mount | None:
         """Return the mount that holds the absolute ``path``: the longest mount point above it."""
-        above = [item for item in self.mounts if path == item.path or path.startswith(item.path.rstrip("/") + "/")]
+        above = [
+            item for item in self.mounts if path == item.path or path.startswith(item.path.rstrip("/") + "/")
+        ]
         return max(above, key=lambda item: len(item.path), default=None)
 
     def place(self, name: str) -> Place | None:

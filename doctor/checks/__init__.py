@@ -43,8 +43,9 @@ _TAKEN_IDS: dict[str, str] = {}
 
 # Explicit, so that a broken module is an error and not a silent gap.
 MODULES = (
-    "machine", "driver", "gpu", "torch_build", "libraries", "packages", "companions",
-    "storage", "memory", "platforms", "environment", "training", "data", "monitoring",
+    "machine", "driver", "gpu", "torch_build", "libraries", "packages", "requirements", "hugging_face", "companions",
+    "extensions", "cuda_packages", "storage", "run_storage", "memory", "cpu", "platforms", "environment", "distributed",
+    "training", "data", "monitoring",
 )  # fmt: skip
 
 
@@ -87,7 +88,9 @@ def _parameters(function: CheckFunction) -> tuple[tuple[str, ...], tuple[str, ..
         elif get_origin(hint) is Reading and hint.__args__ == (section,):  # type: ignore[union-attr]
             looks_at.append(name)
         else:
-            raise TypeError(f"check {function.__name__}: {name} must be {section.__name__} or Reading[{section.__name__}]")
+            raise TypeError(
+                f"check {function.__name__}: {name} must be {section.__name__} or Reading[{section.__name__}]"
+            )
     return tuple(needs), tuple(looks_at)
 
 
@@ -102,7 +105,9 @@ def all_checks() -> tuple[Check, ...]:
 def evidence(**values: object) -> tuple[Evidence, ...]:
     """Return evidence rows; ``driver__version=`` means the fact ``driver.version``. None values are left out."""
     return tuple(
-        Evidence(fact=name.replace("__", "."), value=str(value)) for name, value in values.items() if value is not None
+        Evidence(fact=name.replace("__", "."), value=str(value))
+        for name, value in values.items()
+        if value is not None
     )
 
 

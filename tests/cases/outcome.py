@@ -10,8 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from doctor.judge import judge
-from doctor.model import Finding, Report
+from doctor.machine import with_facts
+from doctor.model import Finding, Report, Snapshot, ok
+from doctor.purpose import workload_from_script
 from tests.cases.adapter import to_snapshot
 from tests.cases.forbidden import Given, rule
 from tests.cases.names import LEVEL_OF, ours
@@ -86,7 +90,7 @@ def find_lint() -> Lint | None:
 def run_case(case: Case, lint: Lint | None = None) -> Outcome:
     """Judge the machine, read the script, and compare with what the case expects and rules out."""
     facts, script = case.get("facts", {}), case.get("script")
-    snapshot, ignored = to_snapshot(case["id"], facts)
+    snapshot, ignored = machine_of(case["id"], facts, script)
     report = judge(snapshot)
     findings = report.findings() + _script_findings(script, facts, lint)
     outcome = Outcome(
@@ -99,7 +103,7 @@ def run_case(case: Case, lint: Lint | None = None) -> Outcome:
         script_not_read=script is not None and lint is None,
     )
     _compare_expected(outcome, case.get("expect", []))
-    _compare_forbidden(outcome, case.get("must_not", []), _given(findings, report, case["id"], facts))
+    _compare_forbidden(outcome, case.get("must_not", []), _given(findings, report, case, facts))
     return outcome
 
 
@@ -113,9 +117,23 @@ def _script_findings(script: str | None, facts: Case, lint: Lint | None) -> list
     return lint(script, versions)
 
 
-def _given(findings: list[Finding], report: Report, case_id: str, facts: Case) -> Given:
+def machine_of(case_id: str, facts: Case, script: str | None) -> tuple[Snapshot, list[str]]:
+    """Return the machine of a case, with what its script asks of it, and the keys that have no place."""
+    snapshot, ignored = to_snapshot(case_id, facts)
+    if script is None or not facts:
+        return snapshot, ignored
+    given = snapshot.facts.workload.value
+    asked = workload_from_script(script)
+    if given:
+        asked = msgspec.structs.replace(given, imports=asked.imports, features=asked.features)
+    return with_facts(snapshot, workload=ok(asked, "script")), ignored
+
+
+def _given(findings: list[Finding], report: Report, case: Case, facts: Case) -> Given:
+    case_id, script = case["id"], case.get("script")
+
     def rejudge(changed: Case) -> list[Finding]:
-        return judge(to_snapshot(case_id, changed)[0]).findings()
+        return judge(machine_of(case_id, changed, script)[0]).findings()
 
     return Given(findings=tuple(findings), report=report, facts=facts, rejudge=rejudge)
 
