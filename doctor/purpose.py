@@ -12,7 +12,13 @@ _SEEDS = {
     "random.seed": "python", "np.random.seed": "numpy", "numpy.random.seed": "numpy", "torch.manual_seed": "torch",
     "torch.cuda.manual_seed_all": "cuda",
 }  # fmt: skip
-_SEEDS_ALL = ("set_seed", "seed_everything", "enable_full_determinism", "transformers.set_seed", "accelerate.utils.set_seed")
+_SEEDS_ALL = (
+    "set_seed",
+    "seed_everything",
+    "enable_full_determinism",
+    "transformers.set_seed",
+    "accelerate.utils.set_seed",
+)
 Literal = str | int | float | bool | None
 
 
@@ -78,7 +84,10 @@ def _features(text: str, calls: list[tuple[str, ast.Call]], arguments: dict[str,
             yield "trainer"
         if name == "torch.compile" or arguments.get("torch_compile") is True:
             yield "torch-compile"
-        if words.get("attn_implementation") == "flash_attention_2" or words.get("use_flash_attention_2") is True:
+        if (
+            words.get("attn_implementation") == "flash_attention_2"
+            or words.get("use_flash_attention_2") is True
+        ):
             yield "flash-attention-2"
         if name == "torch.onnx.export" and words.get("dynamo") is not False:
             yield "onnx-export-default-exporter"
@@ -87,7 +96,9 @@ def _features(text: str, calls: list[tuple[str, ast.Call]], arguments: dict[str,
 
 
 def _num_workers(calls: list[tuple[str, ast.Call]], arguments: dict[str, Literal]) -> int | None:
-    asked = [_keywords(call).get("num_workers") for name, call in calls if name.rpartition(".")[2] == "DataLoader"]
+    asked = [
+        _keywords(call).get("num_workers") for name, call in calls if name.rpartition(".")[2] == "DataLoader"
+    ]
     asked.append(arguments.get("dataloader_num_workers"))
     known = [value for value in asked if isinstance(value, int) and not isinstance(value, bool)]
     return max(known, default=None)

@@ -32,12 +32,29 @@ def workers_fit_the_cpus(
         id="cpu-quota-below-host-count",
         level="warn" if too_many else "note",
         subject=f"{allowed}",
-        title=t("{workers} loader workers for {allowed} CPUs: os.cpu_count() says {shown}, this container or process may use {allowed}", workers=workers or 0, allowed=allowed, shown=shown)
+        title=t(
+            "{workers} loader workers for {allowed} CPUs: os.cpu_count() says {shown}, this container or process may use {allowed}",
+            workers=workers or 0,
+            allowed=allowed,
+            shown=shown,
+        )
         if too_many
-        else t("this process may use {allowed} of the {shown} CPUs that os.cpu_count() shows", allowed=allowed, shown=shown),
-        evidence=evidence(container__cpu_quota_cores=quota, host__affinity_count=host.affinity_count, host__cpu_count=shown, workload__num_workers=workers),
-        advice=t("num_workers={allowed} at most, and export OMP_NUM_THREADS={allowed} (divided by the number of training processes).", allowed=allowed),
-    )  # fmt: skip
+        else t(
+            "this process may use {allowed} of the {shown} CPUs that os.cpu_count() shows",
+            allowed=allowed,
+            shown=shown,
+        ),
+        evidence=evidence(
+            container__cpu_quota_cores=quota,
+            host__affinity_count=host.affinity_count,
+            host__cpu_count=shown,
+            workload__num_workers=workers,
+        ),
+        advice=t(
+            "num_workers={allowed} at most, and export OMP_NUM_THREADS={allowed} (divided by the number of training processes).",
+            allowed=allowed,
+        ),
+    )
 
 
 @check("thread-count-above-cpus")
@@ -56,28 +73,52 @@ def threads_fit_the_cpus(
                 id="thread-count-above-cpus",
                 level="note",
                 subject=name,
-                title=t("{name}={value} is not a positive number: libgomp complains and takes its default", name=name, value=value or "''"),
+                title=t(
+                    "{name}={value} is not a positive number: libgomp complains and takes its default",
+                    name=name,
+                    value=value or "''",
+                ),
                 evidence=evidence(**{f"environment__variables__{name}": value or "''"}),
                 advice=t("export {name}={count}", name=name, count=allowed or shown or 1),
-            )  # fmt: skip
+            )
         elif allowed and int(first) > allowed:
             yield Finding(
                 id="thread-count-above-cpus",
                 level="warn" if int(first) >= 2 * allowed else "note",
                 subject=name,
-                title=t("{name}={value}, but this process may use {allowed} CPUs: the threads wait for each other", name=name, value=value, allowed=allowed),
-                evidence=evidence(**{f"environment__variables__{name}": value}, host__affinity_count=host.affinity_count, container__cpu_quota_cores=container.value.cpu_quota_cores if container.value else None),
+                title=t(
+                    "{name}={value}, but this process may use {allowed} CPUs: the threads wait for each other",
+                    name=name,
+                    value=value,
+                    allowed=allowed,
+                ),
+                evidence=evidence(
+                    **{f"environment__variables__{name}": value},
+                    host__affinity_count=host.affinity_count,
+                    container__cpu_quota_cores=container.value.cpu_quota_cores if container.value else None,
+                ),
                 advice=t("export {name}={count}", name=name, count=allowed),
-            )  # fmt: skip
+            )
     quota = container.value.cpu_quota_cores if container.value else None
-    if environment.complete and environment.get("OMP_NUM_THREADS") is None and "OMP_NUM_THREADS" not in environment.names and quota and shown and shown >= 4 * quota:
+    if (
+        environment.complete
+        and environment.get("OMP_NUM_THREADS") is None
+        and "OMP_NUM_THREADS" not in environment.names
+        and quota
+        and shown
+        and shown >= 4 * quota
+    ):
         cards = max(1, len(gpus.value.items)) if gpus.value else 1
         count = max(1, int(quota) // cards)
         yield Finding(
             id="thread-count-above-cpus",
             level="note",
             subject="OMP_NUM_THREADS",
-            title=t("OMP_NUM_THREADS is not set: each process starts threads for the host's {shown} CPUs, the quota is {quota}", shown=shown, quota=round(quota, 1)),
+            title=t(
+                "OMP_NUM_THREADS is not set: each process starts threads for the host's {shown} CPUs, the quota is {quota}",
+                shown=shown,
+                quota=round(quota, 1),
+            ),
             evidence=evidence(host__cpu_count=shown, container__cpu_quota_cores=quota),
             advice=t("export {name}={count}", name="OMP_NUM_THREADS", count=count),
-        )  # fmt: skip
+        )

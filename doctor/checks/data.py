@@ -17,7 +17,9 @@ def labels_fit_the_classifier(data: Data) -> Iterator[Finding]:
     """Does every label lie below num_labels?"""
     if data.num_labels is None or not data.label_values:
         return
-    outside = sorted({value for value in data.label_values if value != IGNORE_INDEX and not 0 <= value < data.num_labels})
+    outside = sorted(
+        {value for value in data.label_values if value != IGNORE_INDEX and not 0 <= value < data.num_labels}
+    )
     if not outside:
         return
     inside = sorted({value for value in data.label_values if value != IGNORE_INDEX})
@@ -26,14 +28,28 @@ def labels_fit_the_classifier(data: Data) -> Iterator[Finding]:
         id="label-out-of-range",
         level="fail",
         subject="labels",
-        title=t("label {values} with num_labels {count}: on the GPU that is a device-side assert (t >= 0 && t < n_classes), at a line far from the cause", values=", ".join(map(str, outside[:5])), count=data.num_labels),
-        evidence=evidence(data__num_labels=data.num_labels, data__label_values=", ".join(map(str, inside[:20]))),
+        title=t(
+            "label {values} with num_labels {count}: on the GPU that is a device-side assert (t >= 0 && t < n_classes), at a line far from the cause",
+            values=", ".join(map(str, outside[:5])),
+            count=data.num_labels,
+        ),
+        evidence=evidence(
+            data__num_labels=data.num_labels, data__label_values=", ".join(map(str, inside[:20]))
+        ),
         advice=t("The labels count from 1: subtract 1 (labels 0 to {last}).", last=data.num_labels - 1)
         if from_one
-        else t("num_labels={needed}, or map the labels to 0 .. {last}. One batch on the CPU shows the true line.", needed=max(inside) + 1, last=data.num_labels - 1)
+        else t(
+            "num_labels={needed}, or map the labels to 0 .. {last}. One batch on the CPU shows the true line.",
+            needed=max(inside) + 1,
+            last=data.num_labels - 1,
+        )
         if inside[0] >= 0
-        else t("Map the labels to 0 .. {last} ({ignored} alone is left out of the loss).", last=data.num_labels - 1, ignored=IGNORE_INDEX),
-    )  # fmt: skip
+        else t(
+            "Map the labels to 0 .. {last} ({ignored} alone is left out of the loss).",
+            last=data.num_labels - 1,
+            ignored=IGNORE_INDEX,
+        ),
+    )
 
 
 @check("token-id-out-of-vocab")
@@ -44,9 +60,17 @@ def token_ids_have_embeddings(data: Data) -> Iterator[Finding]:
         return
     largest = data.max_token_id
     if largest is not None and largest >= rows:
-        title = t("token id {largest} with an embedding of {rows} rows: index out of range, on the GPU a device-side assert", largest=largest, rows=rows)
+        title = t(
+            "token id {largest} with an embedding of {rows} rows: index out of range, on the GPU a device-side assert",
+            largest=largest,
+            rows=rows,
+        )
     elif data.tokenizer_size is not None and data.tokenizer_size > rows:
-        title = t("the tokenizer has {size} tokens, the embedding {rows} rows: the tokens that were added have none", size=data.tokenizer_size, rows=rows)
+        title = t(
+            "the tokenizer has {size} tokens, the embedding {rows} rows: the tokens that were added have none",
+            size=data.tokenizer_size,
+            rows=rows,
+        )
     else:
         return
     unused = largest is not None and largest < rows
@@ -55,9 +79,13 @@ def token_ids_have_embeddings(data: Data) -> Iterator[Finding]:
         level="warn" if unused else "fail",
         subject=data.tokenizer or "tokenizer",
         title=title,
-        evidence=evidence(data__max_token_id=largest, data__tokenizer_size=data.tokenizer_size, data__embedding_rows=rows),
-        advice=t("model.resize_token_embeddings(len(tokenizer)) after tokens were added; else take the tokenizer that belongs to the model."),
-    )  # fmt: skip
+        evidence=evidence(
+            data__max_token_id=largest, data__tokenizer_size=data.tokenizer_size, data__embedding_rows=rows
+        ),
+        advice=t(
+            "model.resize_token_embeddings(len(tokenizer)) after tokens were added; else take the tokenizer that belongs to the model."
+        ),
+    )
 
 
 def is_punctuation(character: str) -> bool:
@@ -75,26 +103,47 @@ def punctuation_has_tokens(data: Data) -> Iterator[Finding]:
         id="vocab-missing-chinese-punctuation",
         level="warn",
         subject=data.tokenizer or "tokenizer",
-        title=t("all unknown tokens are punctuation: {characters} become [UNK] ({share} % of the sample's tokens)", characters=" ".join(unknown[:12]), share=round(100 * share, 1))
+        title=t(
+            "all unknown tokens are punctuation: {characters} become [UNK] ({share} % of the sample's tokens)",
+            characters=" ".join(unknown[:12]),
+            share=round(100 * share, 1),
+        )
         if share
-        else t("all unknown tokens are punctuation: {characters} become [UNK]", characters=" ".join(unknown[:12])),
-        evidence=evidence(data__unknown_characters=" ".join(unknown), data__unknown_token_share=share, data__tokenizer=data.tokenizer),
-        advice=t("Map them to half-width forms before tokenizing (\u201c\u201d to \", \u2026 to ..., \u2014 to -), or tokenizer.add_tokens([...]) and model.resize_token_embeddings(len(tokenizer))."),
-    )  # fmt: skip
+        else t(
+            "all unknown tokens are punctuation: {characters} become [UNK]", characters=" ".join(unknown[:12])
+        ),
+        evidence=evidence(
+            data__unknown_characters=" ".join(unknown),
+            data__unknown_token_share=share,
+            data__tokenizer=data.tokenizer,
+        ),
+        advice=t(
+            'Map them to half-width forms before tokenizing (\u201c\u201d to ", \u2026 to ..., \u2014 to -), or tokenizer.add_tokens([...]) and model.resize_token_embeddings(len(tokenizer)).'
+        ),
+    )
 
 
 @check("chars-without-tokens")
 def every_character_leaves_a_token(data: Data) -> Iterator[Finding]:
     """Do characters of the text vanish without a token, so that offsets and labels shift?"""
-    vanishing = [one for one in data.vanishing_characters if one.strip() and unicodedata.category(one[0])[0] not in "CZ"]
+    vanishing = [
+        one
+        for one in data.vanishing_characters
+        if one.strip() and unicodedata.category(one[0])[0] not in "CZ"
+    ]
     if vanishing:
         yield Finding(
             id="chars-without-tokens",
             level="warn",
             subject=data.tokenizer or "tokenizer",
-            title=t("{characters} give no token at all: labels for each character shift from there on", characters=" ".join(vanishing[:12])),
+            title=t(
+                "{characters} give no token at all: labels for each character shift from there on",
+                characters=" ".join(vanishing[:12]),
+            ),
             evidence=evidence(data__vanishing_characters=" ".join(vanishing)),
-            advice=t("Align labels by word_ids() or offsets instead of by position, or replace these characters before tokenizing."),
+            advice=t(
+                "Align labels by word_ids() or offsets instead of by position, or replace these characters before tokenizing."
+            ),
         )
 
 
@@ -108,9 +157,14 @@ def vocabularies_are_read_by_line(data: Data, workload: Reading[Workload]) -> It
                 id="vocab-file-splitlines-corruption",
                 level="fail" if splits else "note",
                 subject=file.path,
-                title=t("{file} holds a line separator as a token, and str.splitlines() splits there: every id after it is shifted by one", file=file.path),
+                title=t(
+                    "{file} holds a line separator as a token, and str.splitlines() splits there: every id after it is shifted by one",
+                    file=file.path,
+                ),
                 evidence=(Evidence(fact=f"data.files[{index}].note", value=file.note),),
-                advice=t("Read it line by line: {line.rstrip(\"\\n\"): i for i, line in enumerate(open(path, encoding=\"utf-8\", newline=\"\\n\"))}"),
+                advice=t(
+                    'Read it line by line: {line.rstrip("\\n"): i for i, line in enumerate(open(path, encoding="utf-8", newline="\\n"))}'
+                ),
             )
 
 
@@ -118,7 +172,9 @@ _NOT_UTF8 = {"gb18030": "GB18030 (GBK)", "gbk": "GBK", "gb2312": "GB2312", "big5
 
 
 def _texts(data: Data) -> Iterator[tuple[int, InspectedFile]]:
-    yield from ((index, file) for index, file in enumerate(data.files) if file.kind in ("text", "vocab", "script"))
+    yield from (
+        (index, file) for index, file in enumerate(data.files) if file.kind in ("text", "vocab", "script")
+    )
 
 
 @check("file-encoding-not-utf8")
@@ -131,10 +187,18 @@ def texts_are_utf8(data: Data) -> Iterator[Finding]:
                 id="file-encoding-not-utf8",
                 level="fail",
                 subject=file.path,
-                title=t("{file} is {encoding} throughout, not UTF-8: 'utf-8' codec can't decode", file=file.path, encoding=name),
+                title=t(
+                    "{file} is {encoding} throughout, not UTF-8: 'utf-8' codec can't decode",
+                    file=file.path,
+                    encoding=name,
+                ),
                 evidence=(Evidence(fact=f"data.files[{index}].encoding", value=file.encoding or ""),),
-                advice=t("Convert it once: iconv -f {encoding} -t UTF-8 {file} > {file}.utf8 (or open(path, encoding=\"{encoding}\")). Skipping what cannot be decoded would lose nearly all of it.", encoding=(file.encoding or "").upper().replace("GBK", "GB18030"), file=file.path),
-            )  # fmt: skip
+                advice=t(
+                    'Convert it once: iconv -f {encoding} -t UTF-8 {file} > {file}.utf8 (or open(path, encoding="{encoding}")). Skipping what cannot be decoded would lose nearly all of it.',
+                    encoding=(file.encoding or "").upper().replace("GBK", "GB18030"),
+                    file=file.path,
+                ),
+            )
 
 
 @check("utf8-bom")
@@ -148,12 +212,21 @@ def texts_begin_without_a_mark(data: Data) -> Iterator[Finding]:
             id="utf8-bom",
             level="fail" if refused else "warn",
             subject=file.path,
-            title=t("{file} begins with a byte order mark (EF BB BF), which JSON readers refuse (Unexpected UTF-8 BOM)", file=file.path)
+            title=t(
+                "{file} begins with a byte order mark (EF BB BF), which JSON readers refuse (Unexpected UTF-8 BOM)",
+                file=file.path,
+            )
             if refused
-            else t("{file} begins with a byte order mark (EF BB BF): it sticks to the first column name or token", file=file.path),
+            else t(
+                "{file} begins with a byte order mark (EF BB BF): it sticks to the first column name or token",
+                file=file.path,
+            ),
             evidence=(Evidence(fact=f"data.files[{index}].encoding", value=file.encoding),),
-            advice=t("Take it off: sed -i '1s/^\\xEF\\xBB\\xBF//' {file} (or open(path, encoding=\"utf-8-sig\")).", file=file.path),
-        )  # fmt: skip
+            advice=t(
+                "Take it off: sed -i '1s/^\\xEF\\xBB\\xBF//' {file} (or open(path, encoding=\"utf-8-sig\")).",
+                file=file.path,
+            ),
+        )
 
 
 @check("file-partly-corrupt")
@@ -167,12 +240,21 @@ def texts_decode_to_the_end(data: Data) -> Iterator[Finding]:
             id="file-partly-corrupt",
             level="fail",
             subject=file.path,
-            title=t("{file} is UTF-8 but for {broken} of {lines} lines: damaged, not another encoding", file=file.path, broken=broken or "some", lines=file.lines)
+            title=t(
+                "{file} is UTF-8 but for {broken} of {lines} lines: damaged, not another encoding",
+                file=file.path,
+                broken=broken or "some",
+                lines=file.lines,
+            )
             if file.lines
-            else t("{file} is UTF-8 but for {broken} lines: damaged, not another encoding", file=file.path, broken=broken or "some"),
+            else t(
+                "{file} is UTF-8 but for {broken} lines: damaged, not another encoding",
+                file=file.path,
+                broken=broken or "some",
+            ),
             evidence=(Evidence(fact=f"data.files[{index}].bad_lines", value=str(broken)),),
             advice=t("Download it again and compare size and checksum with the published ones."),
-        )  # fmt: skip
+        )
 
 
 @check("corrupt-checkpoint")
@@ -188,7 +270,12 @@ def checkpoints_are_whole(data: Data) -> Iterator[Finding]:
                 subject=file.path,
                 title=t("{file} cannot be opened: {problem}", file=file.path, problem=file.problem),
                 evidence=(Evidence(fact=f"data.files[{index}].problem", value=file.problem),),
-                advice=t("Resume from {sound}, which is whole. Checkpoints that are written beside and then renamed cannot end like this.", sound=sound[-1])
+                advice=t(
+                    "Resume from {sound}, which is whole. Checkpoints that are written beside and then renamed cannot end like this.",
+                    sound=sound[-1],
+                )
                 if sound
-                else t("None of the checkpoints that were looked at is whole; an older one, or a start from the base model, is what is left."),
-            )  # fmt: skip
+                else t(
+                    "None of the checkpoints that were looked at is whole; an older one, or a start from the base model, is what is left."
+                ),
+            )

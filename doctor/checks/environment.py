@@ -19,21 +19,34 @@ def is_on(value: str | None) -> bool:
 def _slowing(name: str, value: str) -> tuple[Level, Text] | None:
     """Return how a debugging or override variable that is left on hurts; None: this one does not."""
     if name == "CUDA_LAUNCH_BLOCKING" and is_on(value):
-        return "warn", t("CUDA_LAUNCH_BLOCKING={value} is left on: every kernel is waited for, training is much slower", value=value)
+        return "warn", t(
+            "CUDA_LAUNCH_BLOCKING={value} is left on: every kernel is waited for, training is much slower",
+            value=value,
+        )
     if name == "PYTORCH_NO_CUDA_MEMORY_CACHING" and value not in ("", "0"):
-        return "warn", t("PYTORCH_NO_CUDA_MEMORY_CACHING is left on: every tensor asks the driver for memory, training is several times slower")
+        return "warn", t(
+            "PYTORCH_NO_CUDA_MEMORY_CACHING is left on: every tensor asks the driver for memory, training is several times slower"
+        )
     if name == "TORCH_DISTRIBUTED_DEBUG" and value.upper() == "DETAIL":
-        return "note", t("TORCH_DISTRIBUTED_DEBUG=DETAIL is left on: every collective is checked, which is slow")
+        return "note", t(
+            "TORCH_DISTRIBUTED_DEBUG=DETAIL is left on: every collective is checked, which is slow"
+        )
     if name == "NVIDIA_TF32_OVERRIDE" and value == "0":
-        return "note", t("NVIDIA_TF32_OVERRIDE=0 switches TF32 off in all libraries: fp32 matrix products are slow on Ampere and newer")
+        return "note", t(
+            "NVIDIA_TF32_OVERRIDE=0 switches TF32 off in all libraries: fp32 matrix products are slow on Ampere and newer"
+        )
     if name == "CUDA_MODULE_LOADING" and value.upper() == "EAGER":
-        return "note", t("CUDA_MODULE_LOADING=EAGER loads every kernel at the start: hundreds of MB more of the card's memory per process")
+        return "note", t(
+            "CUDA_MODULE_LOADING=EAGER loads every kernel at the start: hundreds of MB more of the card's memory per process"
+        )
     if name == "NCCL_DEBUG" and value.upper() in ("INFO", "TRACE"):
         return "note", t("NCCL_DEBUG={value} is left on: large logs", value=value)
     if name == "TORCH_SHOW_CPP_STACKTRACES" and is_on(value):
         return "note", t("TORCH_SHOW_CPP_STACKTRACES is left on: errors are slow to build")
     if name == "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD" and is_on(value):
-        return "note", t("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is on: code inside any checkpoint that is loaded runs")
+        return "note", t(
+            "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is on: code inside any checkpoint that is loaded runs"
+        )
     return None
 
 
@@ -61,14 +74,41 @@ def allocator_settings_are_read(
     version = torch_version(torch, packages)
     new, old = environment.get("PYTORCH_ALLOC_CONF"), environment.get("PYTORCH_CUDA_ALLOC_CONF")
     if new and not old and below(version, "2.9"):
-        yield _allocator("PYTORCH_ALLOC_CONF", new, version, "warn", t("torch {torch} does not know PYTORCH_ALLOC_CONF (it came with 2.9): the setting has no effect", torch=version or ""))
+        yield _allocator(
+            "PYTORCH_ALLOC_CONF",
+            new,
+            version,
+            "warn",
+            t(
+                "torch {torch} does not know PYTORCH_ALLOC_CONF (it came with 2.9): the setting has no effect",
+                torch=version or "",
+            ),
+        )
     elif new and not old and "expandable_segments" in new and minor(version) == "2.9":
-        yield _allocator("PYTORCH_ALLOC_CONF", new, version, "warn", t("torch {torch} ignores expandable_segments in PYTORCH_ALLOC_CONF on CUDA", torch=version or ""))
+        yield _allocator(
+            "PYTORCH_ALLOC_CONF",
+            new,
+            version,
+            "warn",
+            t("torch {torch} ignores expandable_segments in PYTORCH_ALLOC_CONF on CUDA", torch=version or ""),
+        )
     for name, value in (("PYTORCH_ALLOC_CONF", new), ("PYTORCH_CUDA_ALLOC_CONF", old)):
         # expandable_segments=True instead of expandable_segments:True
-        wrong = next((part for part in (value or "").split(",") if re.fullmatch(r"\s*[a-z_]+\s*=.*", part)), None)
+        wrong = next(
+            (part for part in (value or "").split(",") if re.fullmatch(r"\s*[a-z_]+\s*=.*", part)), None
+        )
         if value and wrong:
-            yield _allocator(name, value, version, "warn", t("{name} has {part}: torch wants key:value, and raises at the first use of CUDA", name=name, part=wrong.strip()))
+            yield _allocator(
+                name,
+                value,
+                version,
+                "warn",
+                t(
+                    "{name} has {part}: torch wants key:value, and raises at the first use of CUDA",
+                    name=name,
+                    part=wrong.strip(),
+                ),
+            )
 
 
 def _allocator(name: str, value: str, version: str | None, level: Level, title: Text) -> Finding:
@@ -84,7 +124,9 @@ def _allocator(name: str, value: str, version: str | None, level: Level, title: 
 
 
 @check("hub-endpoint-invalid", "mirror-with-xet", "hf-transfer-missing", "hub-offline")
-def hub_variables_work(environment: Environment, packages: Packages, python: Reading[Python]) -> Iterator[Finding]:
+def hub_variables_work(
+    environment: Environment, packages: Packages, python: Reading[Python]
+) -> Iterator[Finding]:
     """Do the Hugging Face variables lead to a hub that answers?"""
     endpoint, hub = environment.get("HF_ENDPOINT"), packages.version("huggingface-hub")
     if endpoint and not endpoint.startswith(("http://", "https://")):
@@ -96,27 +138,47 @@ def hub_variables_work(environment: Environment, packages: Packages, python: Rea
             evidence=evidence(environment__variables__HF_ENDPOINT=endpoint),
             advice=t("export HF_ENDPOINT=https://{endpoint}", endpoint=endpoint),
         )
-    elif endpoint and "huggingface.co" not in endpoint and packages.get("hf-xet") and not is_on(environment.get("HF_HUB_DISABLE_XET")):
+    elif (
+        endpoint
+        and "huggingface.co" not in endpoint
+        and packages.get("hf-xet")
+        and not is_on(environment.get("HF_HUB_DISABLE_XET"))
+    ):
         yield Finding(
             id="mirror-with-xet",
             level="note",
             subject="HF_ENDPOINT",
-            title=t("downloads go to the mirror {endpoint}, and hf-xet is installed: a mirror that does not serve Xet storage stalls or fails on large files", endpoint=endpoint),
+            title=t(
+                "downloads go to the mirror {endpoint}, and hf-xet is installed: a mirror that does not serve Xet storage stalls or fails on large files",
+                endpoint=endpoint,
+            ),
             evidence=evidence(environment__variables__HF_ENDPOINT=endpoint),
             advice=t("If large files stall: export HF_HUB_DISABLE_XET=1"),
-        )  # fmt: skip
+        )
     if is_on(environment.get("HF_HUB_ENABLE_HF_TRANSFER")) and hub and packages.is_missing("hf-transfer"):
         old = within(hub, "<1.0")
         yield Finding(
             id="hf-transfer-missing",
             level="fail" if old else "note",
             subject="HF_HUB_ENABLE_HF_TRANSFER",
-            title=t("HF_HUB_ENABLE_HF_TRANSFER is on, hf-transfer is not installed: every download fails", ) if old
-            else t("HF_HUB_ENABLE_HF_TRANSFER is not read by huggingface-hub {hub}; HF_XET_HIGH_PERFORMANCE=1 took its place", hub=hub),
-            evidence=evidence(environment__variables__HF_HUB_ENABLE_HF_TRANSFER=environment.get("HF_HUB_ENABLE_HF_TRANSFER")),
-            advice=t("unset HF_HUB_ENABLE_HF_TRANSFER (or {command})", command=install(python, "hf-transfer")),
-        )  # fmt: skip
-    offline = next((name for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if is_on(environment.get(name))), None)
+            title=t(
+                "HF_HUB_ENABLE_HF_TRANSFER is on, hf-transfer is not installed: every download fails",
+            )
+            if old
+            else t(
+                "HF_HUB_ENABLE_HF_TRANSFER is not read by huggingface-hub {hub}; HF_XET_HIGH_PERFORMANCE=1 took its place",
+                hub=hub,
+            ),
+            evidence=evidence(
+                environment__variables__HF_HUB_ENABLE_HF_TRANSFER=environment.get("HF_HUB_ENABLE_HF_TRANSFER")
+            ),
+            advice=t(
+                "unset HF_HUB_ENABLE_HF_TRANSFER (or {command})", command=install(python, "hf-transfer")
+            ),
+        )
+    offline = next(
+        (name for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if is_on(environment.get(name))), None
+    )
     if offline:
         yield Finding(
             id="hub-offline",
@@ -133,21 +195,30 @@ _SITE = re.compile(r"/(site|dist)-packages/?$")
 
 
 @check("pythonpath-with-other-packages")
-def pythonpath_brings_no_other_environment(environment: Environment, python: Reading[Python]) -> Iterator[Finding]:
+def pythonpath_brings_no_other_environment(
+    environment: Environment, python: Reading[Python]
+) -> Iterator[Finding]:
     """Does PYTHONPATH put another environment's packages before the judged one's?"""
     value = environment.get("PYTHONPATH")
     prefix = python.value.prefix if python.value else None
-    others = [part for part in (value or "").split(":") if _SITE.search(part) and not (prefix and part.startswith(prefix.rstrip("/") + "/"))]
+    others = [
+        part
+        for part in (value or "").split(":")
+        if _SITE.search(part) and not (prefix and part.startswith(prefix.rstrip("/") + "/"))
+    ]
     if others and value:
         yield Finding(
             id="pythonpath-with-other-packages",
             level="warn" if prefix else "note",
             subject="PYTHONPATH",
-            title=t("PYTHONPATH puts {folder} before the environment's own packages: two copies of torch or numpy get mixed", folder=others[0]),
+            title=t(
+                "PYTHONPATH puts {folder} before the environment's own packages: two copies of torch or numpy get mixed",
+                folder=others[0],
+            ),
             evidence=evidence(environment__variables__PYTHONPATH=value, python__prefix=prefix),
             advice=t("unset {name}", name="PYTHONPATH"),
             cause_of=("duplicate-distribution-metadata",),
-        )  # fmt: skip
+        )
 
 
 @check("tracker-variable-not-read")
@@ -161,5 +232,5 @@ def tracker_variables_are_read(environment: Environment, packages: Packages) -> 
             subject="WANDB_DISABLED",
             title=t("WANDB_DISABLED is not read by transformers {have}", have=have),
             evidence=evidence(environment__variables__WANDB_DISABLED=value),
-            advice=t("report_to=\"none\" in the arguments, or export WANDB_MODE=disabled"),
+            advice=t('report_to="none" in the arguments, or export WANDB_MODE=disabled'),
         )

@@ -44,14 +44,18 @@ def extensions_fit_torch(packages: Packages, torch: Torch, python: Reading[Pytho
             level="fail" if flash else "warn",
             subject=extension.distribution,
             title=why,
-            evidence=(*_row(packages, extension, field), *evidence(torch__version=torch.version, torch__cxx11_abi=torch.cxx11_abi)),
+            evidence=(
+                *_row(packages, extension, field),
+                *evidence(torch__version=torch.version, torch__cxx11_abi=torch.cxx11_abi),
+            ),
             advice=_flash_advice(extension, torch, python)
             if flash
             else t(
                 "Build it again for this torch: {pip} install --no-build-isolation --no-deps --force-reinstall --no-binary {name} {name}",
-                pip=pip(python), name=extension.distribution,
+                pip=pip(python),
+                name=extension.distribution,
             ),
-        )  # fmt: skip
+        )
 
 
 def _misfit(extension: Extension, torch: Torch) -> tuple[str, Text] | None:
@@ -60,18 +64,30 @@ def _misfit(extension: Extension, torch: Torch) -> tuple[str, Text] | None:
     if extension.torch and minor(have) and extension.torch != minor(have):
         return "torch", t(
             "{name} was built for torch {built}, torch is {torch}: undefined symbol on import",
-            name=name, built=extension.torch, torch=have,
-        )  # fmt: skip
-    if extension.cxx11_abi is not None and torch.cxx11_abi is not None and extension.cxx11_abi != torch.cxx11_abi:
+            name=name,
+            built=extension.torch,
+            torch=have,
+        )
+    if (
+        extension.cxx11_abi is not None
+        and torch.cxx11_abi is not None
+        and extension.cxx11_abi != torch.cxx11_abi
+    ):
         return "cxx11_abi", t(
             "{name} was built with the {built} C++ ABI, torch {torch} with the {own} one: undefined symbol on import",
-            name=name, built=_abi(extension.cxx11_abi), own=_abi(torch.cxx11_abi), torch=have,
-        )  # fmt: skip
+            name=name,
+            built=_abi(extension.cxx11_abi),
+            own=_abi(torch.cxx11_abi),
+            torch=have,
+        )
     if extension.cuda and torch.cuda and major(extension.cuda) != major(torch.cuda):
         return "cuda", t(
             "{name} was built for CUDA {built}, torch {torch} for CUDA {cuda}",
-            name=name, built=extension.cuda, torch=have, cuda=torch.cuda,
-        )  # fmt: skip
+            name=name,
+            built=extension.cuda,
+            torch=have,
+            cuda=torch.cuda,
+        )
     return None
 
 
@@ -82,9 +98,12 @@ def _abi(new: bool) -> str:
 def _flash_advice(extension: Extension, torch: Torch, python: Reading[Python]) -> Text:
     abi = {True: "cxx11abiTRUE", False: "cxx11abiFALSE", None: ""}[torch.cxx11_abi]
     return t(
-        "From flash-attention's release page take the file whose name holds cu{cuda}torch{torch}{abi}, or build it here ({pip} install --no-build-isolation --no-binary flash-attn flash-attn); or train with attn_implementation=\"sdpa\", which needs neither.",
-        cuda=major(torch.cuda) or "", torch=minor(torch.version) or torch.version, abi=abi, pip=pip(python),
-    )  # fmt: skip
+        'From flash-attention\'s release page take the file whose name holds cu{cuda}torch{torch}{abi}, or build it here ({pip} install --no-build-isolation --no-binary flash-attn flash-attn); or train with attn_implementation="sdpa", which needs neither.',
+        cuda=major(torch.cuda) or "",
+        torch=minor(torch.version) or torch.version,
+        abi=abi,
+        pip=pip(python),
+    )
 
 
 @check("flash-attn-unsupported-gpu")
@@ -93,7 +112,9 @@ def flash_attention_runs_on_the_cards(
 ) -> Iterator[Finding]:
     """Have the cards the compute capability that flash-attn 2 needs?"""
     floor = load("extensions")["flash_attn"]["capability_min"]
-    too_old = [card for card in gpus.items if card.compute_capability and below(card.compute_capability, floor)]
+    too_old = [
+        card for card in gpus.items if card.compute_capability and below(card.compute_capability, floor)
+    ]
     asked = bool(workload.value and "flash-attention-2" in workload.value.features)
     if not too_old or not (packages.get("flash-attn") or asked):
         return
@@ -104,17 +125,25 @@ def flash_attention_runs_on_the_cards(
         subject=card.name,
         title=t(
             "flash_attention_2 is asked for, and needs compute capability {floor} or higher: {card} has {capability}",
-            floor=floor, card=card.name, capability=card.compute_capability,
-        ) if asked else t(
+            floor=floor,
+            card=card.name,
+            capability=card.compute_capability,
+        )
+        if asked
+        else t(
             "flash-attn is installed but cannot run on {card}: it needs compute capability {floor} or higher, the card has {capability}",
-            floor=floor, card=card.name, capability=card.compute_capability,
+            floor=floor,
+            card=card.name,
+            capability=card.compute_capability,
         ),
         evidence=(
             *installed(packages, "flash-attn"),
-            Evidence(fact=f"gpus.items[{gpus.items.index(card)}].compute_capability", value=card.compute_capability),
+            Evidence(
+                fact=f"gpus.items[{gpus.items.index(card)}].compute_capability", value=card.compute_capability
+            ),
         ),
-        advice=t("Train with attn_implementation=\"sdpa\"."),
-    )  # fmt: skip
+        advice=t('Train with attn_implementation="sdpa".'),
+    )
 
 
 @check("glibc-too-old-for-wheel")
@@ -129,15 +158,18 @@ def c_library_is_new_enough(packages: Packages, host: Host, python: Reading[Pyth
                 subject=extension.distribution,
                 title=t(
                     "{name} needs GLIBC_{needed}, this system has {have}: version `GLIBC_{needed}' not found on import",
-                    name=extension.distribution, needed=needed, have=host.glibc,
+                    name=extension.distribution,
+                    needed=needed,
+                    have=host.glibc,
                 ),
                 evidence=(*_row(packages, extension, "needs_glibc"), *evidence(host__glibc=host.glibc)),
                 advice=t(
-                    "Build it on this system ({pip} install --no-build-isolation --no-binary {name} {name}) or choose an image with Ubuntu 22.04 or newer. Without flash-attn, attn_implementation=\"sdpa\" does the same work. Leave the system's own C library alone.",
-                    pip=pip(python), name=extension.distribution,
+                    'Build it on this system ({pip} install --no-build-isolation --no-binary {name} {name}) or choose an image with Ubuntu 22.04 or newer. Without flash-attn, attn_implementation="sdpa" does the same work. Leave the system\'s own C library alone.',
+                    pip=pip(python),
+                    name=extension.distribution,
                 ),
                 cause_of=("flash-attn-torch-abi-mismatch",) if extension.distribution == "flash-attn" else (),
-            )  # fmt: skip
+            )
 
 
 @check("libstdcxx-too-old")
@@ -146,7 +178,10 @@ def cxx_library_is_new_enough(
 ) -> Iterator[Finding]:
     """Is the libstdc++ that the loader finds first new enough for the compiled packages?"""
     copies = [item for item in libraries.items if item.soname == "libstdc++.so.6" and item.newest_symbol]
-    first = next((item for item in copies if item.found_by == "LD_LIBRARY_PATH"), copies[0] if len(copies) == 1 else None)
+    first = next(
+        (item for item in copies if item.found_by == "LD_LIBRARY_PATH"),
+        copies[0] if len(copies) == 1 else None,
+    )
     if first is None:
         return
     has = (first.newest_symbol or "").rpartition("_")[2]
@@ -154,7 +189,10 @@ def cxx_library_is_new_enough(
         needed = extension.needs_glibcxx
         if not needed or not below(has, needed):
             continue
-        better = next((item for item in copies if not below((item.newest_symbol or "").rpartition("_")[2], needed)), None)
+        better = next(
+            (item for item in copies if not below((item.newest_symbol or "").rpartition("_")[2], needed)),
+            None,
+        )
         index = libraries.items.index(first)
         yield Finding(
             id="libstdcxx-too-old",
@@ -162,24 +200,41 @@ def cxx_library_is_new_enough(
             subject=first.path,
             title=t(
                 "{name} needs GLIBCXX_{needed}, the libstdc++ that is loaded first ({path}) ends at {has}",
-                name=extension.distribution, needed=needed, path=first.path, has=has,
+                name=extension.distribution,
+                needed=needed,
+                path=first.path,
+                has=has,
             ),
             evidence=(
                 *_row(packages, extension, "needs_glibcxx"),
-                Evidence(fact=f"libraries.items[{index}].newest_symbol", value=f"{first.path} {first.newest_symbol}"),
-                *evidence(environment__variables__LD_LIBRARY_PATH=environment.value.get("LD_LIBRARY_PATH") if environment.value else None),
+                Evidence(
+                    fact=f"libraries.items[{index}].newest_symbol",
+                    value=f"{first.path} {first.newest_symbol}",
+                ),
+                *evidence(
+                    environment__variables__LD_LIBRARY_PATH=environment.value.get("LD_LIBRARY_PATH")
+                    if environment.value
+                    else None
+                ),
             ),
             advice=_cxx_advice(first.path, better.path if better else None, environment),
-        )  # fmt: skip
+        )
 
 
 def _cxx_advice(path: str, better: str | None, environment: Reading[Environment]) -> Text:
     folder = path.rpartition("/")[0]
     value = environment.value.get("LD_LIBRARY_PATH") if environment.value else None
     if value is None or folder not in value.split(":"):
-        return t("Use an environment with a newer libstdc++ (conda install -c conda-forge libstdcxx-ng), and leave the system's libraries as they are.")
+        return t(
+            "Use an environment with a newer libstdc++ (conda install -c conda-forge libstdcxx-ng), and leave the system's libraries as they are."
+        )
     rest = ":".join(part for part in value.split(":") if part and part != folder)
     command = f"export LD_LIBRARY_PATH={rest}" if rest else "unset LD_LIBRARY_PATH"
     if better:
-        return t("Take {folder} off the loader's path: {command}. {better} is new enough and is found then.", folder=folder, command=command, better=better)
+        return t(
+            "Take {folder} off the loader's path: {command}. {better} is new enough and is found then.",
+            folder=folder,
+            command=command,
+            better=better,
+        )
     return t("Take {folder} off the loader's path: {command}.", folder=folder, command=command)

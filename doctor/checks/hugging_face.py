@@ -65,15 +65,18 @@ def transformers_accepts_torch(
             subject="transformers",
             title=t(
                 "transformers {transformers} needs torch {floor} or newer, torch is {torch}: it switches PyTorch off and finds no model class",
-                transformers=transformers, floor=floor, torch=found,
+                transformers=transformers,
+                floor=floor,
+                torch=found,
             ),
             evidence=proof,
             advice=t(
                 "Take a transformers that accepts this torch: {command} (or another torch, at least {floor}, of a build that the driver runs).",
-                command=install(python, f"transformers{bound or ''}", torch=found), floor=floor,
+                command=install(python, f"transformers{bound or ''}", torch=found),
+                floor=floor,
             ),
             cause_of=("torch-load-blocked-by-transformers",),
-        )  # fmt: skip
+        )
         return
     for row in load("transformers")["import_breaks"]:
         if within(transformers, row["transformers"]) and below(found, row["torch_min"]):
@@ -83,15 +86,20 @@ def transformers_accepts_torch(
                 subject="transformers",
                 title=t(
                     "transformers {transformers} does not import with torch {torch} although its metadata allows it: it uses {what}, which came with torch {floor}",
-                    transformers=transformers, torch=found, what=row["what"], floor=row["torch_min"],
+                    transformers=transformers,
+                    torch=found,
+                    what=row["what"],
+                    floor=row["torch_min"],
                 ),
                 evidence=proof,
                 advice=t(
                     "Take an earlier transformers: {command} (or torch {floor} or newer).",
-                    command=install(python, f"transformers<{row['transformers'].split(',')[0][2:]}", torch=found),
+                    command=install(
+                        python, f"transformers<{row['transformers'].split(',')[0][2:]}", torch=found
+                    ),
                     floor=row["torch_min"],
                 ),
-            )  # fmt: skip
+            )
 
 
 @check("torch-load-blocked-by-transformers")
@@ -108,14 +116,15 @@ def transformers_loads_pickled_weights(
         subject="transformers",
         title=t(
             "transformers {transformers} refuses .bin weights, and resuming a checkpoint, with torch {torch} (below 2.6, CVE-2025-32434)",
-            transformers=transformers, torch=found,
+            transformers=transformers,
+            torch=found,
         ),
         evidence=installed(packages, "transformers") + evidence(torch__version=found),
         advice=t(
             "Weights as safetensors load as before. Else torch 2.6 or newer, or {command}.",
             command=install(python, "transformers<4.52", torch=found),
         ),
-    )  # fmt: skip
+    )
 
 
 def _declared(packages: Packages, name: str) -> dict[str, str]:
@@ -177,14 +186,17 @@ def transformers_accepts_neighbours(
             subject=name,
             title=t(
                 "transformers {transformers} wants {name} {bounds}, {have} is installed: importing transformers fails",
-                transformers=transformers, name=name, bounds=bounds, have=have,
+                transformers=transformers,
+                name=name,
+                bounds=bounds,
+                have=have,
             ),
             evidence=installed(packages, "transformers", name),
             advice=t(
                 "Install one that fits: {command}",
                 command=install(python, f"{name}{bounds}", torch=torch_version(torch, ok(packages))),
             ),
-        )  # fmt: skip
+        )
 
 
 @check("datasets-refuses-loading-scripts")
@@ -196,13 +208,16 @@ def datasets_runs_loading_scripts(packages: Packages, python: Reading[Python]) -
             id="datasets-refuses-loading-scripts",
             level="note",
             subject="datasets",
-            title=t("datasets {have} no longer runs loading scripts: data sets that ship one cannot be loaded", have=have),
+            title=t(
+                "datasets {have} no longer runs loading scripts: data sets that ship one cannot be loaded",
+                have=have,
+            ),
             evidence=installed(packages, "datasets"),
             advice=t(
                 "Only if you meet 'Dataset scripts are no longer supported': {command} with trust_remote_code=True, or a converted copy of the data.",
                 command=install(python, "datasets<4"),
             ),
-        )  # fmt: skip
+        )
 
 
 @check("silent-defaults-of-transformers-5")
@@ -219,8 +234,10 @@ def transformers_5_reports_nowhere(packages: Packages, workload: Workload) -> It
                 have=have,
             ),
             evidence=installed(packages, "transformers"),
-            advice=t("Say what you want: report_to=\"tensorboard\" (or \"wandb\"), and dtype=torch.float32 in from_pretrained."),
-        )  # fmt: skip
+            advice=t(
+                'Say what you want: report_to="tensorboard" (or "wandb"), and dtype=torch.float32 in from_pretrained.'
+            ),
+        )
 
 
 @check("cache-variable-not-read")
@@ -235,10 +252,12 @@ def cache_variable_is_read(packages: Packages, environment: Environment) -> Iter
             subject="TRANSFORMERS_CACHE",
             title=t(
                 "TRANSFORMERS_CACHE={folder} is not read by transformers {have}: models are downloaded again to the default place",
-                folder=folder, have=have,
+                folder=folder,
+                have=have,
             ),
-            evidence=(*installed(packages, "transformers"), *evidence(environment__variables__TRANSFORMERS_CACHE=folder)),
+            evidence=(
+                *installed(packages, "transformers"),
+                *evidence(environment__variables__TRANSFORMERS_CACHE=folder),
+            ),
             advice=t("export HF_HUB_CACHE={folder}", folder=folder),
-        )  # fmt: skip
-
-
+        )

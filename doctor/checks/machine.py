@@ -21,18 +21,34 @@ def the_user_has_a_name(
     if host.has_passwd_entry is not False:
         return
     variables = environment.value
-    named = next((name for name in ("LOGNAME", "USER", "LNAME", "USERNAME") if variables and (variables.get(name) or name in variables.names)), None)
+    named = next(
+        (
+            name
+            for name in ("LOGNAME", "USER", "LNAME", "USERNAME")
+            if variables and (variables.get(name) or name in variables.names)
+        ),
+        None,
+    )
     failed = any(_NO_USER.search(line) for line in (incident.value.log_lines if incident.value else ()))
     yield Finding(
         id="uid-without-passwd-entry",
         level="note" if named else "fail" if failed else "warn",
         subject=f"uid {host.uid}" if host.uid is not None else "",
-        title=t("this user id ({uid}) has no entry in /etc/passwd; {name} gives it a name for most programs", uid=host.uid if host.uid is not None else "?", name=named)
+        title=t(
+            "this user id ({uid}) has no entry in /etc/passwd; {name} gives it a name for most programs",
+            uid=host.uid if host.uid is not None else "?",
+            name=named,
+        )
         if named
-        else t("this user id ({uid}) has no entry in /etc/passwd and no USER variable: getpass.getuser(), which torch's compile cache asks, raises KeyError", uid=host.uid if host.uid is not None else "?"),
+        else t(
+            "this user id ({uid}) has no entry in /etc/passwd and no USER variable: getpass.getuser(), which torch's compile cache asks, raises KeyError",
+            uid=host.uid if host.uid is not None else "?",
+        ),
         evidence=evidence(host__has_passwd_entry=False, host__uid=host.uid),
-        advice=t("export USER=me LOGNAME=me HOME=/tmp/me TORCHINDUCTOR_CACHE_DIR=/tmp/me/inductor (HOME and the folder must be writable)"),
-    )  # fmt: skip
+        advice=t(
+            "export USER=me LOGNAME=me HOME=/tmp/me TORCHINDUCTOR_CACHE_DIR=/tmp/me/inductor (HOME and the folder must be writable)"
+        ),
+    )
 
 
 _UTF8 = ("utf-8", "utf8", "cp65001")
@@ -54,11 +70,20 @@ def text_is_read_as_utf8(
         id="locale-default-encoding",
         level="warn",
         subject=encoding,
-        title=t("open() without encoding= reads and writes {encoding} here, not UTF-8: Chinese text fails or is garbled", encoding=encoding),
-        evidence=evidence(host__locale_encoding=encoding, python__version=version, environment__variables__LANG=variables.get("LANG") if variables else None),
-        advice=t("export PYTHONUTF8=1 (Python 3.7 and newer) or export LANG=C.UTF-8 PYTHONIOENCODING=utf-8; in scripts: open(path, encoding=\"utf-8\")."),
+        title=t(
+            "open() without encoding= reads and writes {encoding} here, not UTF-8: Chinese text fails or is garbled",
+            encoding=encoding,
+        ),
+        evidence=evidence(
+            host__locale_encoding=encoding,
+            python__version=version,
+            environment__variables__LANG=variables.get("LANG") if variables else None,
+        ),
+        advice=t(
+            'export PYTHONUTF8=1 (Python 3.7 and newer) or export LANG=C.UTF-8 PYTHONIOENCODING=utf-8; in scripts: open(path, encoding="utf-8").'
+        ),
         cause_of=(),
-    )  # fmt: skip
+    )
 
 
 @check("pip-as-root")
@@ -72,10 +97,16 @@ def pip_leaves_the_system_alone(
             id="pip-as-root",
             level="note",
             subject=python.executable or "python",
-            title=t("pip would install into the system's own Python ({python}) as root: the distribution's tools use it too", python=python.executable or ""),
+            title=t(
+                "pip would install into the system's own Python ({python}) as root: the distribution's tools use it too",
+                python=python.executable or "",
+            ),
             evidence=evidence(host__uid=0, python__kind=python.kind, python__executable=python.executable),
-            advice=t("Make an environment: {python} -m venv ~/venv && source ~/venv/bin/activate", python=python.executable or "python3"),
-        )  # fmt: skip
+            advice=t(
+                "Make an environment: {python} -m venv ~/venv && source ~/venv/bin/activate",
+                python=python.executable or "python3",
+            ),
+        )
 
 
 @check("open-files-limit-low")
@@ -87,10 +118,13 @@ def files_can_be_opened(host: Host, workload: Reading[Workload]) -> Iterator[Fin
             id="open-files-limit-low",
             level="note",
             subject="ulimit -n",
-            title=t("a process may hold {limit} files open: loader workers that share tensors can meet 'Too many open files'", limit=limit),
+            title=t(
+                "a process may hold {limit} files open: loader workers that share tensors can meet 'Too many open files'",
+                limit=limit,
+            ),
             evidence=evidence(host__open_files_soft_limit=limit, workload__num_workers=workers),
             advice=t("ulimit -n 65535"),
-        )  # fmt: skip
+        )
 
 
 @check("session-ends-with-ssh")
@@ -101,10 +135,12 @@ def the_session_survives_the_connection(host: Host) -> Iterator[Finding]:
             id="session-ends-with-ssh",
             level="note",
             subject="ssh",
-            title=t("this SSH session is not inside tmux or screen: what runs in the foreground ends with the connection"),
+            title=t(
+                "this SSH session is not inside tmux or screen: what runs in the foreground ends with the connection"
+            ),
             evidence=evidence(host__in_terminal_multiplexer=False),
             advice=t("tmux new -s train (or doctor run --detach, which does not need it)"),
-        )  # fmt: skip
+        )
 
 
 @check("clock-wrong")
@@ -115,7 +151,12 @@ def the_clock_is_right(host: Host) -> Iterator[Finding]:
             id="clock-wrong",
             level="warn",
             subject="date",
-            title=t("the clock is {minutes} minutes off: downloads can fail with certificate errors", minutes=round(host.clock_skew_s / 60)),
+            title=t(
+                "the clock is {minutes} minutes off: downloads can fail with certificate errors",
+                minutes=round(host.clock_skew_s / 60),
+            ),
             evidence=evidence(host__clock_skew_s=host.clock_skew_s),
-            advice=t("On a machine of your own: timedatectl set-ntp true. In a container the host's clock counts: tell the provider."),
-        )  # fmt: skip
+            advice=t(
+                "On a machine of your own: timedatectl set-ntp true. In a container the host's clock counts: tell the provider."
+            ),
+        )

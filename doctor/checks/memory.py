@@ -30,7 +30,10 @@ from doctor.model import (
 MB, GB = 1 << 20, 1 << 30
 SHM_OF_DOCKER = 64 * MB
 # RuntimeError: DataLoader worker (pid 231) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory.
-_SHM_TROUBLE = re.compile(r"Bus error|out of shared memory|unable to (open|mmap) shared memory|/dev/shm.*No space left", re.IGNORECASE)
+_SHM_TROUBLE = re.compile(
+    r"Bus error|out of shared memory|unable to (open|mmap) shared memory|/dev/shm.*No space left",
+    re.IGNORECASE,
+)
 
 
 @check("shm-too-small")
@@ -54,12 +57,25 @@ def workers_have_shared_memory(
         id="shm-too-small",
         level=level,
         subject="/dev/shm",
-        title=t("/dev/shm has {size} MB for {workers} loader workers: they die with a bus error when a batch does not fit", size=size // MB, workers=workers)
+        title=t(
+            "/dev/shm has {size} MB for {workers} loader workers: they die with a bus error when a batch does not fit",
+            size=size // MB,
+            workers=workers,
+        )
         if workers
-        else t("/dev/shm has {size} MB: loader workers die with a bus error when a batch does not fit, and NCCL between several cards needs it too", size=size // MB),
-        evidence=(*mount_evidence(storage, mount, "size_bytes"), *evidence(workload__num_workers=workers, container__inside=container.value.inside if container.value else None)),
+        else t(
+            "/dev/shm has {size} MB: loader workers die with a bus error when a batch does not fit, and NCCL between several cards needs it too",
+            size=size // MB,
+        ),
+        evidence=(
+            *mount_evidence(storage, mount, "size_bytes"),
+            *evidence(
+                workload__num_workers=workers,
+                container__inside=container.value.inside if container.value else None,
+            ),
+        ),
         advice=_shm_advice(container.value),
-    )  # fmt: skip
+    )
 
 
 def _shm_level(size: int, workers: int | None, failed: bool, cards: int, inside: bool) -> Level | None:
@@ -75,8 +91,12 @@ def _shm_level(size: int, workers: int | None, failed: bool, cards: int, inside:
 
 def _shm_advice(container: Container | None) -> Text:
     if container and container.kind == "kubernetes":
-        return t("Mount an emptyDir with medium: Memory at /dev/shm in the pod. Where that cannot be had: num_workers=0, or torch.multiprocessing.set_sharing_strategy(\"file_system\").")
-    return t("Start the container with --shm-size=8g or --ipc=host. Where that cannot be had: num_workers=0, or torch.multiprocessing.set_sharing_strategy(\"file_system\").")
+        return t(
+            'Mount an emptyDir with medium: Memory at /dev/shm in the pod. Where that cannot be had: num_workers=0, or torch.multiprocessing.set_sharing_strategy("file_system").'
+        )
+    return t(
+        'Start the container with --shm-size=8g or --ipc=host. Where that cannot be had: num_workers=0, or torch.multiprocessing.set_sharing_strategy("file_system").'
+    )
 
 
 @check("cgroup-memory-below-host")
@@ -95,13 +115,32 @@ def the_container_limit_is_seen(
         id="cgroup-memory-below-host",
         level="warn" if killed else "note",
         subject=f"{gb(limit)} GB",
-        title=t("this container may use {limit} GB ({left} GB are left), while free and psutil show the host's {total} GB; {kills} processes were already killed for memory", limit=gb(limit), left=gb(max(0, limit - used)), total=gb(total), kills=kills)
+        title=t(
+            "this container may use {limit} GB ({left} GB are left), while free and psutil show the host's {total} GB; {kills} processes were already killed for memory",
+            limit=gb(limit),
+            left=gb(max(0, limit - used)),
+            total=gb(total),
+            kills=kills,
+        )
         if kills and used is not None
-        else t("this container may use {limit} GB of memory, while free and psutil show the host's {total} GB", limit=gb(limit), total=gb(total)),
-        evidence=evidence(container__memory_limit_bytes=limit, container__memory_current_bytes=used, container__oom_kill_count=container.oom_kill_count, host__memory_total_bytes=total, incident__exit_code=ended.exit_code if ended else None),
-        advice=t("Keep workers, prefetch and data held in memory within {limit} GB (fewer num_workers, smaller prefetch_factor, memory-mapped data), or rent more memory. The figure: cat /sys/fs/cgroup/memory.max", limit=gb(limit)),
+        else t(
+            "this container may use {limit} GB of memory, while free and psutil show the host's {total} GB",
+            limit=gb(limit),
+            total=gb(total),
+        ),
+        evidence=evidence(
+            container__memory_limit_bytes=limit,
+            container__memory_current_bytes=used,
+            container__oom_kill_count=container.oom_kill_count,
+            host__memory_total_bytes=total,
+            incident__exit_code=ended.exit_code if ended else None,
+        ),
+        advice=t(
+            "Keep workers, prefetch and data held in memory within {limit} GB (fewer num_workers, smaller prefetch_factor, memory-mapped data), or rent more memory. The figure: cat /sys/fs/cgroup/memory.max",
+            limit=gb(limit),
+        ),
         cause_of=("process-killed-for-memory",) if killed else (),
-    )  # fmt: skip
+    )
 
 
 # Out of memory: Killed process 4121 (python) total-vm:... | Memory cgroup out of memory: Killed process 77 (pt_main_thread)
@@ -114,7 +153,9 @@ def no_process_was_killed_for_memory(
 ) -> Iterator[Finding]:
     """Has the kernel killed processes for want of host memory?"""
     lines = kernel_log.value.lines if kernel_log.value else ()
-    found = next(((index, match) for index, line in enumerate(lines) if (match := _KILLED.search(line))), None)
+    found = next(
+        ((index, match) for index, line in enumerate(lines) if (match := _KILLED.search(line))), None
+    )
     count = (container.value.oom_kill_count if container.value else None) or 0
     ended = incident.value
     if not (found or count or (ended and (ended.oom_killed or ended.exit_code == 137))):
@@ -124,13 +165,27 @@ def no_process_was_killed_for_memory(
         id="process-killed-for-memory",
         level="warn" if sure else "note",
         subject=found[1][2] if found else "",
-        title=t("the kernel killed {name} (pid {pid}) because host memory ran out", name=found[1][2], pid=found[1][1]) if found
-        else t("{count} processes of this container were killed because its memory ran out", count=count) if count
+        title=t(
+            "the kernel killed {name} (pid {pid}) because host memory ran out",
+            name=found[1][2],
+            pid=found[1][1],
+        )
+        if found
+        else t("{count} processes of this container were killed because its memory ran out", count=count)
+        if count
         else t("a process ended with 137: killed from outside, most often for want of host memory"),
-        evidence=((Evidence(fact=f"kernel_log.lines[{found[0]}]", value=lines[found[0]][:160]),) if found else ())
-        + evidence(container__oom_kill_count=count or None, incident__exit_code=ended.exit_code if ended else None, incident__oom_killed=ended.oom_killed if ended else None),
-        advice=t("That is host memory, not the card's: fewer num_workers, a smaller prefetch_factor, memory-mapped data."),
-    )  # fmt: skip
+        evidence=(
+            (Evidence(fact=f"kernel_log.lines[{found[0]}]", value=lines[found[0]][:160]),) if found else ()
+        )
+        + evidence(
+            container__oom_kill_count=count or None,
+            incident__exit_code=ended.exit_code if ended else None,
+            incident__oom_killed=ended.oom_killed if ended else None,
+        ),
+        advice=t(
+            "That is host memory, not the card's: fewer num_workers, a smaller prefetch_factor, memory-mapped data."
+        ),
+    )
 
 
 @check("allocator-fragmentation")
@@ -139,7 +194,11 @@ def the_allocator_is_not_fragmented(
     environment: Reading[Environment],
 ) -> Iterator[Finding]:  # fmt: skip
     """Did an allocation fail although torch held enough memory that it did not use?"""
-    reserved, allocated, tried = incident.torch_reserved_bytes, incident.torch_allocated_bytes, incident.oom_tried_bytes
+    reserved, allocated, tried = (
+        incident.torch_reserved_bytes,
+        incident.torch_allocated_bytes,
+        incident.oom_tried_bytes,
+    )
     if reserved is None or allocated is None or not tried:
         return
     unused = reserved - allocated
@@ -149,10 +208,21 @@ def the_allocator_is_not_fragmented(
         id="allocator-fragmentation",
         level="warn",
         subject=f"{gb(unused)} GB",
-        title=t("an allocation of {tried} GB failed while torch held {unused} GB reserved and unused (of {reserved} GB): fragmentation", tried=gb(tried), unused=gb(unused), reserved=gb(reserved)),
-        evidence=evidence(incident__torch_reserved_bytes=reserved, incident__torch_allocated_bytes=allocated, incident__oom_tried_bytes=tried),
-        advice=_fragmentation_advice(torch_version(torch, packages), packages.value, workload.value, environment.value),
-    )  # fmt: skip
+        title=t(
+            "an allocation of {tried} GB failed while torch held {unused} GB reserved and unused (of {reserved} GB): fragmentation",
+            tried=gb(tried),
+            unused=gb(unused),
+            reserved=gb(reserved),
+        ),
+        evidence=evidence(
+            incident__torch_reserved_bytes=reserved,
+            incident__torch_allocated_bytes=allocated,
+            incident__oom_tried_bytes=tried,
+        ),
+        advice=_fragmentation_advice(
+            torch_version(torch, packages), packages.value, workload.value, environment.value
+        ),
+    )
 
 
 def _fragmentation_advice(
@@ -162,7 +232,13 @@ def _fragmentation_advice(
     vllm = packages.version("vllm") if packages else None
     configured = environment.get("PYTORCH_CUDA_ALLOC_CONF") if environment else None
     if beside_vllm and not within(vllm, ">=0.20.1"):
-        return t("Free what is kept between phases (del, then torch.cuda.empty_cache()), or run training and vLLM in processes of their own. Do not set expandable_segments here: vLLM below 0.20.1 refuses it around its memory pool.")
+        return t(
+            "Free what is kept between phases (del, then torch.cuda.empty_cache()), or run training and vLLM in processes of their own. Do not set expandable_segments here: vLLM below 0.20.1 refuses it around its memory pool."
+        )
     if "expandable_segments:True" in (configured or "") or (torch and below(torch, "2.1")):
-        return t("Group samples by length, so that sizes repeat, and lower the batch a little; max_split_size_mb:512 in PYTORCH_CUDA_ALLOC_CONF can help.")
-    return t("export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before Python starts (this name works in every torch; PYTORCH_ALLOC_CONF not before 2.10), and group samples by length.")
+        return t(
+            "Group samples by length, so that sizes repeat, and lower the batch a little; max_split_size_mb:512 in PYTORCH_CUDA_ALLOC_CONF can help."
+        )
+    return t(
+        "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before Python starts (this name works in every torch; PYTORCH_ALLOC_CONF not before 2.10), and group samples by length."
+    )

@@ -27,7 +27,10 @@ def copies(packages: Packages) -> Iterator[list[tuple[int, Distribution]]]:
 
 def _proof(found: list[tuple[int, Distribution]]) -> tuple[Evidence, ...]:
     return tuple(
-        Evidence(fact=f"packages.items[{index}].version", value=f"{item.name} {item.version} {item.location}".strip())
+        Evidence(
+            fact=f"packages.items[{index}].version",
+            value=f"{item.name} {item.version} {item.location}".strip(),
+        )
         for index, item in found
     )
 
@@ -48,10 +51,16 @@ def user_site_leaves_the_environment_alone(
         return
     if environment.value and environment.value.get("PYTHONNOUSERSITE"):
         return
-    own_environment = bool(interpreter and (interpreter.conda_env or interpreter.kind in ("conda", "venv", "uv")))
+    own_environment = bool(
+        interpreter and (interpreter.conda_env or interpreter.kind in ("conda", "venv", "uv"))
+    )
     for found in copies(packages):
         (_, first), (_, second) = found[0], found[1]
-        if not in_user_site(first.location) or in_user_site(second.location) or first.version == second.version:
+        if (
+            not in_user_site(first.location)
+            or in_user_site(second.location)
+            or first.version == second.version
+        ):
             continue
         of_torch = first.name == "torch"
         yield Finding(
@@ -60,15 +69,21 @@ def user_site_leaves_the_environment_alone(
             subject=first.name,
             title=t(
                 "{name} {version} is imported from {location}, before the environment's own {other}",
-                name=first.name, version=first.version, location=first.location, other=second.version,
+                name=first.name,
+                version=first.version,
+                location=first.location,
+                other=second.version,
             ),
-            evidence=(*_proof(found), *evidence(python__user_site_enabled=interpreter and interpreter.user_site_enabled)),
+            evidence=(
+                *_proof(found),
+                *evidence(python__user_site_enabled=interpreter and interpreter.user_site_enabled),
+            ),
             advice=t(
                 "export PYTHONNOUSERSITE=1 (in a conda environment for good: conda env config vars set PYTHONNOUSERSITE=1); then clean up {location}.",
                 location=first.location,
             ),
             cause_of=_OF_TORCH if of_torch else ("duplicate-distribution-metadata",),
-        )  # fmt: skip
+        )
 
 
 @check("duplicate-distribution-metadata")
@@ -88,18 +103,28 @@ def one_copy_of_each(packages: Packages, python: Reading[Python]) -> Iterator[Fi
             subject=first.name,
             title=t(
                 "{name} is there {count} times ({versions}) in one folder: version checks may read the wrong one",
-                name=first.name, count=len(found), versions=", ".join(versions),
-            ) if same_folder else t(
+                name=first.name,
+                count=len(found),
+                versions=", ".join(versions),
+            )
+            if same_folder
+            else t(
                 "{name} is installed {count} times ({versions}); {first} is the one that is imported",
-                name=first.name, count=len(found), versions=", ".join(versions), first=versions[0],
+                name=first.name,
+                count=len(found),
+                versions=", ".join(versions),
+                first=versions[0],
             ),
             evidence=_proof(found),
             advice=t(
                 "Run {pip} uninstall -y {name} until it finds none, remove leftover {name} *.dist-info folders, then install it once.",
-                pip=pip(python), name=first.name,
-            ) if same_folder else t("Keep one: uninstall the copy that is not meant with the tool that put it there."),
+                pip=pip(python),
+                name=first.name,
+            )
+            if same_folder
+            else t("Keep one: uninstall the copy that is not meant with the tool that put it there."),
             cause_of=("transformers-requirement-out-of-range",) if same_folder else (),
-        )  # fmt: skip
+        )
 
 
 @check("torch-install-broken")
@@ -108,8 +133,12 @@ def torch_install_is_whole(
 ) -> Iterator[Finding]:
     """Is the installed torch whole, or was its installation cut off?"""
     item = packages.value.get("torch") if packages.value else None
-    leftovers = [name for name in (packages.value.leftovers if packages.value else ()) if "orch" in name.lower()]
-    problem = (torch.value.broken if torch.value else "") or ", ".join((item.missing_files if item else ())[:3])
+    leftovers = [
+        name for name in (packages.value.leftovers if packages.value else ()) if "orch" in name.lower()
+    ]
+    problem = (torch.value.broken if torch.value else "") or ", ".join(
+        (item.missing_files if item else ())[:3]
+    )
     if not problem and not (leftovers and torch.status == "absent"):
         return
     version = (torch.value.version if torch.value else "") or (item.version if item else "")
@@ -120,16 +149,23 @@ def torch_install_is_whole(
         id="torch-install-broken",
         level="fail",
         subject="torch",
-        title=t("the torch {version} that is installed is incomplete and cannot be imported: {problem}", version=version, problem=problem)
+        title=t(
+            "the torch {version} that is installed is incomplete and cannot be imported: {problem}",
+            version=version,
+            problem=problem,
+        )
         if problem
-        else t("an installation of torch was cut off: only {leftovers} is left of it", leftovers=", ".join(leftovers)),
+        else t(
+            "an installation of torch was cut off: only {leftovers} is left of it",
+            leftovers=", ".join(leftovers),
+        ),
         evidence=proof + evidence(packages__leftovers=", ".join(leftovers) or None),
         advice=t(
             "Remove what is left ({pip} uninstall -y torch, then the folders that begin with ~), see that the disk has 10 GB free, and install the same build again.",
             pip=pip(python),
         ),
         cause_of=("torchvision-torch-mismatch", "transformers-torch-too-old", "needed-package-missing"),
-    )  # fmt: skip
+    )
 
 
 @check("leftover-of-an-install")
@@ -141,10 +177,13 @@ def no_install_was_cut_off(packages: Packages, torch: Reading[Torch]) -> Iterato
             id="leftover-of-an-install",
             level="note",
             subject=", ".join(others[:3]),
-            title=t("{count} folders that begin with ~ are left of interrupted installs: pip warns of them, nothing uses them", count=len(others)),
+            title=t(
+                "{count} folders that begin with ~ are left of interrupted installs: pip warns of them, nothing uses them",
+                count=len(others),
+            ),
             evidence=evidence(packages__leftovers=", ".join(others[:5])),
             advice=t("They can be deleted: {names}", names=", ".join(others[:5])),
-        )  # fmt: skip
+        )
 
 
 @check("distribution-files-missing")
@@ -158,11 +197,18 @@ def distributions_have_their_files(packages: Packages, python: Reading[Python]) 
                 subject=item.name,
                 title=t(
                     "{name} {version} lacks {count} of its files, {first} among them",
-                    name=item.name, version=item.version, count=len(item.missing_files), first=item.missing_files[0],
+                    name=item.name,
+                    version=item.version,
+                    count=len(item.missing_files),
+                    first=item.missing_files[0],
                 ),
-                evidence=(Evidence(fact=f"packages.items[{index}].missing_files[0]", value=item.missing_files[0]),),
+                evidence=(
+                    Evidence(fact=f"packages.items[{index}].missing_files[0]", value=item.missing_files[0]),
+                ),
                 advice=t(
                     "Install it again, without its dependencies: {pip} install --force-reinstall --no-deps {name}=={version}",
-                    pip=pip(python), name=item.name, version=item.version,
+                    pip=pip(python),
+                    name=item.name,
+                    version=item.version,
                 ),
-            )  # fmt: skip
+            )

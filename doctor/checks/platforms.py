@@ -7,7 +7,19 @@ from collections.abc import Iterator
 from doctor.checks import check, evidence
 from doctor.model import Container, Environment, Finding, Host, Platform, Reading, Workload, t
 
-_WANTED = ("HF_", "WANDB_", "RUNPOD_", "AutoDL", "NCCL_", "CUDA_", "NVIDIA_", "HUGGING_FACE_", "VAST_", "TORCH_", "OMP_")
+_WANTED = (
+    "HF_",
+    "WANDB_",
+    "RUNPOD_",
+    "AutoDL",
+    "NCCL_",
+    "CUDA_",
+    "NVIDIA_",
+    "HUGGING_FACE_",
+    "VAST_",
+    "TORCH_",
+    "OMP_",
+)
 
 
 @check("pod-variables-missing-over-ssh")
@@ -18,16 +30,25 @@ def pod_variables_reach_this_session(
     if container.first_process_variables is None or not environment.complete:
         return
     here = set(environment.variables) | set(environment.names)
-    missing = sorted(name for name in container.first_process_variables if name.startswith(_WANTED) and name not in here)
+    missing = sorted(
+        name for name in container.first_process_variables if name.startswith(_WANTED) and name not in here
+    )
     if missing:
         yield Finding(
             id="pod-variables-missing-over-ssh",
             level="note",
             subject=", ".join(missing[:3]),
-            title=t("{count} variables that this container was started with are not set in this session: {names}", count=len(missing), names=", ".join(missing[:6])),
+            title=t(
+                "{count} variables that this container was started with are not set in this session: {names}",
+                count=len(missing),
+                names=", ".join(missing[:6]),
+            ),
             evidence=evidence(container__first_process_variables=", ".join(missing[:6])),
-            advice=t("Take one over without showing its value: export {name}=\"$(tr '\\0' '\\n' < /proc/1/environ | sed -n 's/^{name}=//p')\"", name=missing[0]),
-        )  # fmt: skip
+            advice=t(
+                "Take one over without showing its value: export {name}=\"$(tr '\\0' '\\n' < /proc/1/environ | sed -n 's/^{name}=//p')\"",
+                name=missing[0],
+            ),
+        )
 
 
 @check("platform-proxy-on", "platform-proxy-there")
@@ -35,13 +56,23 @@ def the_platform_proxy_is_meant(environment: Environment, platform: Platform) ->
     """Is AutoDL's academic proxy on during what it slows, or unused where it would help?"""
     if platform.name != "autodl":
         return
-    proxy = next((name for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY") if environment.get(name) or name in environment.names), None)
+    proxy = next(
+        (
+            name
+            for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+            if environment.get(name) or name in environment.names
+        ),
+        None,
+    )
     if proxy:
         yield Finding(
             id="platform-proxy-on",
             level="note",
             subject=proxy,
-            title=t("{name} is set (AutoDL's network_turbo): GitHub and Hugging Face get faster, pip mirrors and domestic sites slower", name=proxy),
+            title=t(
+                "{name} is set (AutoDL's network_turbo): GitHub and Hugging Face get faster, pip mirrors and domestic sites slower",
+                name=proxy,
+            ),
             evidence=evidence(platform__name=platform.name),
             advice=t("After the download: unset http_proxy https_proxy"),
         )
@@ -52,8 +83,10 @@ def the_platform_proxy_is_meant(environment: Environment, platform: Platform) ->
             subject="/etc/network_turbo",
             title=t("downloads from GitHub and Hugging Face can go through AutoDL's academic proxy"),
             evidence=evidence(platform__network_turbo=True),
-            advice=t("source /etc/network_turbo before the download (unset http_proxy https_proxy after it), or export HF_ENDPOINT=https://hf-mirror.com"),
-        )  # fmt: skip
+            advice=t(
+                "source /etc/network_turbo before the download (unset http_proxy https_proxy after it), or export HF_ENDPOINT=https://hf-mirror.com"
+            ),
+        )
 
 
 @check("proxy-catches-localhost")
@@ -66,10 +99,12 @@ def the_proxy_leaves_localhost_alone(environment: Environment) -> Iterator[Findi
             id="proxy-catches-localhost",
             level="note",
             subject="no_proxy",
-            title=t("http_proxy is set and no_proxy does not name localhost: TensorBoard, Jupyter and local servers are asked through the proxy"),
+            title=t(
+                "http_proxy is set and no_proxy does not name localhost: TensorBoard, Jupyter and local servers are asked through the proxy"
+            ),
             evidence=evidence(environment__variables__no_proxy=environment.get("no_proxy")),
             advice=t("export no_proxy=localhost,127.0.0.1"),
-        )  # fmt: skip
+        )
 
 
 @check("tensorboard-folder-elsewhere")
@@ -81,7 +116,10 @@ def tensorboard_finds_the_logs(platform: Platform, workload: Workload) -> Iterat
             id="tensorboard-folder-elsewhere",
             level="note",
             subject=folder,
-            title=t("AutoDL's TensorBoard button reads /root/tf-logs, this run writes its logs to {folder}", folder=folder),
+            title=t(
+                "AutoDL's TensorBoard button reads /root/tf-logs, this run writes its logs to {folder}",
+                folder=folder,
+            ),
             evidence=evidence(platform__name=platform.name),
             advice=t("ln -s {folder} /root/tf-logs/", folder=folder),
         )

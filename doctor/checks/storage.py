@@ -35,7 +35,9 @@ def mount_path(storage: Storage, mount: Mount, field: str) -> str:
 def mount_evidence(storage: Storage, mount: Mount, *fields: str) -> tuple[Evidence, ...]:
     rows = ((field, getattr(mount, field)) for field in fields)
     return tuple(
-        Evidence(fact=mount_path(storage, mount, field), value=f"{mount.path} {value}") for field, value in rows if value is not None
+        Evidence(fact=mount_path(storage, mount, field), value=f"{mount.path} {value}")
+        for field, value in rows
+        if value is not None
     )
 
 
@@ -63,7 +65,9 @@ _USES_HUB = ("transformers", "datasets", "huggingface-hub", "diffusers", "senten
 
 
 @check("hf-cache-on-small-disk")
-def hub_cache_has_room(storage: Storage, packages: Packages, environment: Reading[Environment]) -> Iterator[Finding]:
+def hub_cache_has_room(
+    storage: Storage, packages: Packages, environment: Reading[Environment]
+) -> Iterator[Finding]:
     """Does the Hugging Face cache lie on a small disk while a larger one is there?"""
     place = storage.place("hf_hub_cache") or storage.place("hf_home")
     mount = storage.mount(place.path) if place else None
@@ -81,19 +85,27 @@ def hub_cache_has_room(storage: Storage, packages: Packages, environment: Readin
         subject=place.path,
         title=t(
             "the Hugging Face cache ({cache}) lies on {mount} with {free} GB free, while {other} has {room} GB",
-            cache=place.path, mount=mount.path, free=gb(room), other=other.path, room=gb(left(other) or 0),
+            cache=place.path,
+            mount=mount.path,
+            free=gb(room),
+            other=other.path,
+            room=gb(left(other) or 0),
         ),
         evidence=(
-            Evidence(fact=f"storage.places[{storage.places.index(place)}].path", value=f"{place.path} ({place.set_by or 'default'})"),
+            Evidence(
+                fact=f"storage.places[{storage.places.index(place)}].path",
+                value=f"{place.path} ({place.set_by or 'default'})",
+            ),
             *mount_evidence(storage, mount, "free_bytes"),
             *mount_evidence(storage, other, "free_bytes"),
         ),
         advice=t(
             "Before Python starts: export HF_HOME={target} (moves hub, datasets and xet caches). What is there already: mv {cache} {target}",
-            target=target, cache=place.path,
+            target=target,
+            cache=place.path,
         ),
         cause_of=("disk-nearly-full",),
-    )  # fmt: skip
+    )
 
 
 @check("xet-cache-on-small-disk")
@@ -105,17 +117,26 @@ def xet_cache_follows_the_hub_cache(
     home = storage.place("hf_home")
     mount = storage.mount(home.path) if home else None
     room = left(mount) if mount else None
-    if not moved or environment.get("HF_HOME") or environment.get("HF_XET_CACHE") or not packages.get("hf-xet"):
+    if (
+        not moved
+        or environment.get("HF_HOME")
+        or environment.get("HF_XET_CACHE")
+        or not packages.get("hf-xet")
+    ):
         return
     if home and mount and room is not None and room < 16 * GB and storage.mount(moved) is not mount:
         yield Finding(
             id="xet-cache-on-small-disk",
             level="note",
             subject=home.path,
-            title=t("only HF_HUB_CACHE was moved: Xet's data goes to {path}, where {free} GB are free", path=home.path, free=gb(room)),
+            title=t(
+                "only HF_HUB_CACHE was moved: Xet's data goes to {path}, where {free} GB are free",
+                path=home.path,
+                free=gb(room),
+            ),
             evidence=mount_evidence(storage, mount, "free_bytes"),
             advice=t("export HF_XET_CACHE={path}", path=f"{moved.rstrip('/')}/../xet"),
-        )  # fmt: skip
+        )
 
 
 def _used(storage: Storage, workload: Workload | None) -> dict[str, Mount]:
@@ -123,7 +144,11 @@ def _used(storage: Storage, workload: Workload | None) -> dict[str, Mount]:
     paths = [place.path for place in storage.places if place.name != "torch_home"]
     paths += [workload.output_dir] if workload and workload.output_dir else []
     found = [storage.mount(path) for path in (*paths, "/")]
-    return {item.path: item for item in found if item and not item.read_only and item.fstype not in ("squashfs", "iso9660")}
+    return {
+        item.path: item
+        for item in found
+        if item and not item.read_only and item.fstype not in ("squashfs", "iso9660")
+    }
 
 
 @check("disk-nearly-full")
@@ -137,10 +162,18 @@ def disks_have_room(storage: Storage, workload: Reading[Workload]) -> Iterator[F
             id="disk-nearly-full",
             level="fail" if room < 100 << 20 else "warn",
             subject=mount.path,
-            title=t("{mount} has {free} MB left of {size} GB", mount=mount.path, free=room >> 20, size=gb(mount.size_bytes)),
+            title=t(
+                "{mount} has {free} MB left of {size} GB",
+                mount=mount.path,
+                free=room >> 20,
+                size=gb(mount.size_bytes),
+            ),
             evidence=mount_evidence(storage, mount, "free_bytes"),
-            advice=t("See what fills it: du -xh -d1 {mount} | sort -h | tail. Caches can go: pip cache purge; uv cache clean; conda clean -a.", mount=mount.path),
-        )  # fmt: skip
+            advice=t(
+                "See what fills it: du -xh -d1 {mount} | sort -h | tail. Caches can go: pip cache purge; uv cache clean; conda clean -a.",
+                mount=mount.path,
+            ),
+        )
 
 
 @check("inode-exhausted")
@@ -153,9 +186,16 @@ def disks_have_inodes(storage: Storage, workload: Reading[Workload]) -> Iterator
         watched[target.path] = target
     for mount in watched.values():
         spare, total = mount.inodes_free, mount.inodes_total
-        if spare is None or total == 0 or mount.fstype in ("btrfs", "zfs", "9p", "vfat") or mount.fstype.startswith("fuse"):
+        if (
+            spare is None
+            or total == 0
+            or mount.fstype in ("btrfs", "zfs", "9p", "vfat")
+            or mount.fstype.startswith("fuse")
+        ):
             continue
-        refused = any(probe.errno == 28 and storage.mount(probe.path) is mount for probe in storage.write_probes)
+        refused = any(
+            probe.errno == 28 and storage.mount(probe.path) is mount for probe in storage.write_probes
+        )
         few = spare < 1000 or (total is not None and spare < 10_000 and spare * 200 < total)
         if spare and not few:
             continue
@@ -163,8 +203,15 @@ def disks_have_inodes(storage: Storage, workload: Reading[Workload]) -> Iterator
             id="inode-exhausted",
             level="fail" if spare == 0 or (refused and few) else "warn",
             subject=mount.path,
-            title=t("{mount} has {spare} inodes left: without one no file can be made (No space left on device), however many bytes are free", mount=mount.path, spare=spare),
+            title=t(
+                "{mount} has {spare} inodes left: without one no file can be made (No space left on device), however many bytes are free",
+                mount=mount.path,
+                spare=spare,
+            ),
             evidence=mount_evidence(storage, mount, "inodes_free", "inodes_total"),
-            advice=t("Pack or delete folders with many small files: du --inodes -xd1 {mount} | sort -n | tail. Keep data sets as archives, Parquet or Arrow.", mount=mount.path),
+            advice=t(
+                "Pack or delete folders with many small files: du --inodes -xd1 {mount} | sort -n | tail. Keep data sets as archives, Parquet or Arrow.",
+                mount=mount.path,
+            ),
             cause_of=("disk-nearly-full", "checkpoint-budget-exceeds-disk"),
-        )  # fmt: skip
+        )

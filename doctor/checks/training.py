@@ -25,10 +25,25 @@ def accumulated_losses_are_divided(
         id="accumulation-loss-not-scaled",
         level="warn" if takes is False else "note",
         subject="gradient_accumulation_steps",
-        title=t("the Trainer of transformers {have} does not divide the loss by gradient_accumulation_steps for models whose forward takes no loss arguments (BERT and most encoders): gradients are {steps} times too large", have=have, steps=steps),
-        evidence=installed(packages, "transformers") + evidence(workload__training_args__gradient_accumulation_steps=steps, workload__model_accepts_loss_kwargs=takes),
-        advice=t("Install a version that fits: {command}", command=install(python, "transformers>=4.48,<4.49", torch=torch_version(torch, Reading(status="ok", value=packages)))),
-    )  # fmt: skip
+        title=t(
+            "the Trainer of transformers {have} does not divide the loss by gradient_accumulation_steps for models whose forward takes no loss arguments (BERT and most encoders): gradients are {steps} times too large",
+            have=have,
+            steps=steps,
+        ),
+        evidence=installed(packages, "transformers")
+        + evidence(
+            workload__training_args__gradient_accumulation_steps=steps,
+            workload__model_accepts_loss_kwargs=takes,
+        ),
+        advice=t(
+            "Install a version that fits: {command}",
+            command=install(
+                python,
+                "transformers>=4.48,<4.49",
+                torch=torch_version(torch, Reading(status="ok", value=packages)),
+            ),
+        ),
+    )
 
 
 @check("torch-compile-python-unsupported")
@@ -48,10 +63,15 @@ def compile_knows_this_python(
         id="torch-compile-python-unsupported",
         level="fail" if asked else "note",
         subject="torch.compile",
-        title=t("torch.compile of torch {torch} raises on Python {python}: it works there from torch {floor} on", torch=torch.version, python=ours, floor=floor),
+        title=t(
+            "torch.compile of torch {torch} raises on Python {python}: it works there from torch {floor} on",
+            torch=torch.version,
+            python=ours,
+            floor=floor,
+        ),
         evidence=evidence(torch__version=torch.version, python__version=python.version),
         advice=t("Leave torch.compile out, or use an older Python or torch {floor} or newer.", floor=floor),
-    )  # fmt: skip
+    )
 
 
 @check("workers-start-by-forkserver")
@@ -62,10 +82,15 @@ def workers_can_be_started(python: Python, workload: Workload) -> Iterator[Findi
             id="workers-start-by-forkserver",
             level="note",
             subject="num_workers",
-            title=t("Python {python} starts loader workers by forkserver, not fork: data sets must be picklable, and the script needs its if __name__ == \"__main__\" guard", python=python.version or ""),
+            title=t(
+                'Python {python} starts loader workers by forkserver, not fork: data sets must be picklable, and the script needs its if __name__ == "__main__" guard',
+                python=python.version or "",
+            ),
             evidence=evidence(python__version=python.version, workload__num_workers=workload.num_workers),
-            advice=t("As before: DataLoader(..., multiprocessing_context=\"fork\"), which is unsafe once CUDA is in use."),
-        )  # fmt: skip
+            advice=t(
+                'As before: DataLoader(..., multiprocessing_context="fork"), which is unsafe once CUDA is in use.'
+            ),
+        )
 
 
 @check("cublas-workspace-unset")
@@ -76,18 +101,26 @@ def deterministic_matmul_has_its_workspace(
     value = environment.get("CUBLAS_WORKSPACE_CONFIG")
     if workload.deterministic is not True or not torch.cuda or value in (":4096:8", ":16:8"):
         return
-    if value is None and (not environment.complete or "CUBLAS_WORKSPACE_CONFIG" in environment.names or not workload.source.endswith(".py")):
+    if value is None and (
+        not environment.complete
+        or "CUBLAS_WORKSPACE_CONFIG" in environment.names
+        or not workload.source.endswith(".py")
+    ):
         return
     yield Finding(
         id="cublas-workspace-unset",
         level="fail" if value is None else "warn",
         subject="CUBLAS_WORKSPACE_CONFIG",
-        title=t("deterministic algorithms are asked for and CUBLAS_WORKSPACE_CONFIG is not set: matrix products on the card raise RuntimeError")
+        title=t(
+            "deterministic algorithms are asked for and CUBLAS_WORKSPACE_CONFIG is not set: matrix products on the card raise RuntimeError"
+        )
         if value is None
         else t("CUBLAS_WORKSPACE_CONFIG={value} is not one of :4096:8 and :16:8", value=value),
-        evidence=evidence(workload__deterministic=True, environment__variables__CUBLAS_WORKSPACE_CONFIG=value),
+        evidence=evidence(
+            workload__deterministic=True, environment__variables__CUBLAS_WORKSPACE_CONFIG=value
+        ),
         advice=t("export CUBLAS_WORKSPACE_CONFIG=:4096:8 before Python starts"),
-    )  # fmt: skip
+    )
 
 
 @check("seeds-incomplete")
@@ -104,14 +137,22 @@ def the_run_is_seeded(workload: Workload, environment: Environment) -> Iterator[
             subject=", ".join(unset),
             title=t("the run does not seed {names}: it cannot be repeated exactly", names=", ".join(unset)),
             evidence=evidence(workload__seeds_set=", ".join(seeds) or "none"),
-            advice=t("transformers.set_seed(42) seeds all of them; export PYTHONHASHSEED=0 before Python starts."),
+            advice=t(
+                "transformers.set_seed(42) seeds all of them; export PYTHONHASHSEED=0 before Python starts."
+            ),
         )
-    elif environment.complete and environment.get("PYTHONHASHSEED") is None and "PYTHONHASHSEED" not in environment.names:
+    elif (
+        environment.complete
+        and environment.get("PYTHONHASHSEED") is None
+        and "PYTHONHASHSEED" not in environment.names
+    ):
         yield Finding(
             id="seeds-incomplete",
             level="note",
             subject="PYTHONHASHSEED",
-            title=t("PYTHONHASHSEED is not set: the order of sets differs from run to run, which matters where labels or words are collected in one"),
+            title=t(
+                "PYTHONHASHSEED is not set: the order of sets differs from run to run, which matters where labels or words are collected in one"
+            ),
             evidence=evidence(workload__seeds_set=", ".join(seeds)),
             advice=t("export PYTHONHASHSEED=0 before Python starts"),
         )

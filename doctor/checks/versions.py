@@ -67,7 +67,11 @@ def local_cuda(version: str | None) -> str | None:
     if tag == "cpu":
         return ""
     digits = tag[2:].partition(".")[0]
-    return f"{digits[:-1]}.{digits[-1]}" if tag.startswith("cu") and digits.isdigit() and len(digits) > 1 else None
+    return (
+        f"{digits[:-1]}.{digits[-1]}"
+        if tag.startswith("cu") and digits.isdigit() and len(digits) > 1
+        else None
+    )
 
 
 def major(version: str | None) -> str | None:
@@ -90,7 +94,11 @@ def pip(python: Reading[Python]) -> str:
 
 def install(python: Reading[Python], *requirements: str, torch: str | None = None) -> str:
     """Return a pip command that installs ``requirements`` into the examined interpreter and keeps its torch."""
-    frozen = (f"torch=={public(torch)}",) if torch and not any(one.startswith("torch==") for one in requirements) else ()
+    frozen = (
+        (f"torch=={public(torch)}",)
+        if torch and not any(one.startswith("torch==") for one in requirements)
+        else ()
+    )
     return f"{pip(python)} install " + " ".join(shlex.quote(one) for one in (*requirements, *frozen))
 
 
