@@ -48,6 +48,13 @@ def explain(text: str, snapshot: Snapshot | None) -> Explanation:
     return explain(text, snapshot)
 
 
+def lint(source: str, path: str, snapshot: Snapshot | None) -> list[Finding]:
+    """Say what is wrong in a training script; ``snapshot`` gives the versions and the card to judge by."""
+    from doctor.lint import lint_source
+
+    return lint_source(source, None, path, snapshot)
+
+
 def exit_code(report: Report, fail_on: str) -> int:
     from doctor.judge import exit_code
 

@@ -44,6 +44,7 @@ class CommandError(Exception):
 VERBS: dict[str, tuple[str, str]] = {
     "check": ("what is wrong with this machine and environment, why, and what to do", "检查这台机器和环境：哪里有问题、为什么、怎么办"),
     "explain": ("a traceback or a log, explained against this machine", "结合本机解释一段报错或日志"),
+    "lint": ("common mistakes in a training script, judged by the versions installed", "训练脚本里的常见错误，按已安装的版本判断"),
     "run": ("start a seeded, resumable training run from a profile, or resume one", "按配置启动可复现、可续训的训练，或续训"),
     "watch": ("show a run, live or finished, from any SSH session", "查看一次训练（进行中或已结束），任何 SSH 会话都行"),
     "runs": ("list the runs here and what state they are in", "列出本地的训练及其状态"),

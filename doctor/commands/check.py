@@ -47,8 +47,10 @@ def run(namespace: argparse.Namespace) -> int:
     return code
 
 
-def load_or_examine(facts: Path | None, python: str | None) -> Snapshot:
-    """Return the snapshot that the options ask for.
+def load_or_examine(
+    facts: Path | None, python: str | None, sections: tuple[str, ...] | None = None
+) -> Snapshot:
+    """Return the snapshot that the options ask for (of this machine: only ``sections``, all by default).
 
     Raises:
         CommandError: the file or interpreter named cannot be used; the message says why.
@@ -58,7 +60,7 @@ def load_or_examine(facts: Path | None, python: str | None) -> Snapshot:
     from runner.text import t
 
     if facts is None:
-        return service.examine(python)
+        return service.examine(python, sections)
     try:
         return service.load(facts)
     except BadSnapshot as error:

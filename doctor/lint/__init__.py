@@ -1,0 +1,209 @@
+"""A training script's common mistakes, judged by the versions installed and the machine at hand. Pure; nothing is run.
+
+A rule is one function of a :class:`Script` and an :class:`Installed`, registered like a check. What is missing from a
+fragment (seeds, clipping, a guard) is never more than a note: it may stand in a file that lint was not shown.
+``# doctor: ignore`` on a line, or ``# doctor: ignore[id]``, silences it.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from packaging.version import InvalidVersion, Version
+
+from doctor.lint.script import Call, Script, parse
+from doctor.model import Evidence, Finding, Level, Snapshot, Text, t
+
+__all__ = [
+    "RULE_IDS",
+    "Call",
+    "Installed",
+    "Problem",
+    "Script",
+    "all_rules",
+    "lint_source",
+    "problem",
+    "rule",
+]
+
+MODULES = ("api", "precision", "memory", "data", "checkpoints", "distributed", "optimization", "export")
+
+# Ids that rules give, so that others can name them without importing every rule.
+RULE_IDS = (
+    "accumulation-loss-not-scaled", "argument-too-new", "checkpoint-keys-not-loaded", "ckpt-missing-state", "clip-before-unscale",
+    "clipping-missing", "cublas-workspace-unset", "cuda-visible-devices-set-late", "ddp-unused-parameters", "deprecated-api",
+    "eval-logits-accumulate", "evaluation-without-eval", "flash-attn-unsupported-gpu", "fp16-on-bf16-pretrained", "fp16-params-with-gradscaler",
+    "last-window-dropped", "learning-rate-too-high", "loss-kept-as-tensor", "needed-package-missing", "numpy-worker-seed",
+    "onnx-dynamo-default-dynamic-axes", "onnx-export-in-train-mode", "onnx-fixed-axes", "oom-retry-inside-except", "optimizer-before-cuda",
+    "padding-to-max-length", "reentrant-checkpoint-frozen-inputs", "removed-argument", "removed-import", "seeds-missing",
+    "syntax-error", "token-id-out-of-vocab", "torch-load-weights-only-default", "unknown-argument", "unscale-twice",
+    "vocab-file-splitlines-corruption", "zero-grad-missing",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a rule found, before it is tied to a file."""
+
+    id: str
+    level: Level
+    line: int
+    title: Text
+    advice: Text | None = None
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What the examined environment holds: versions by distribution name, and the machine where it is known."""
+
+    versions: Mapping[str, str]
+    snapshot: Snapshot | None = None
+
+    def version(self, name: str) -> Version | None:
+        """Return the installed version without its local part; None when unknown."""
+        text = self.versions.get(name)
+        if not text:
+            return None
+        try:
+            return Version(Version(text).public)
+        except InvalidVersion:
+            return None
+
+    def at_least(self, name: str, version: str) -> bool | None:
+        """Return whether ``name`` is ``version`` or newer; None when its version is unknown."""
+        installed = self.version(name)
+        return None if installed is None else installed >= Version(version)
+
+    def is_missing(self, name: str) -> bool:
+        """Return whether ``name`` is certainly not installed."""
+        packages = self.snapshot.facts.packages.value if self.snapshot else None
+        return bool(packages and packages.is_missing(name))
+
+    def variable(self, name: str) -> str | None:
+        environment = self.snapshot.facts.environment.value if self.snapshot else None
+        return environment.get(name) if environment else None
+
+    def lowest_capability(self) -> tuple[int, int] | None:
+        """Return the compute capability of the weakest card; None when no card's is known."""
+        gpus = self.snapshot.facts.gpus.value if self.snapshot else None
+        found = (
+            [
+                tuple(map(int, gpu.compute_capability.split(".")))
+                for gpu in gpus.items
+                if gpu.compute_capability
+            ]
+            if gpus
+            else []
+        )
+        return min(((major, minor) for major, minor in found), default=None)
+
+
+RuleFunction = Callable[[Script, Installed], Iterator[Problem]]
+_RULES: list[RuleFunction] = []
+
+
+def rule(function: RuleFunction) -> RuleFunction:
+    """Register a rule; its docstring is its question.
+
+    Raises:
+        ValueError: it has no docstring.
+    """
+    if not function.__doc__:
+        raise ValueError(f"rule {function.__name__} needs a docstring that asks its question")
+    _RULES.append(function)
+    return function
+
+
+def problem(
+    finding_id: str,
+    level: Level,
+    at: Call | ast.AST | int,
+    title: Text,
+    advice: Text | None = None,
+    about: str = "",
+) -> Problem:
+    """Return a problem at a call, a node or a line."""
+    line = at if isinstance(at, int) else at.line if isinstance(at, Call) else getattr(at, "lineno", 1)
+    assert finding_id in RULE_IDS, finding_id
+    return Problem(finding_id, level, line, title, advice, about)
+
+
+def all_rules() -> tuple[RuleFunction, ...]:
+    for module in MODULES:
+        importlib.import_module(f"doctor.lint.{module}")
+    return tuple(_RULES)
+
+
+def lint_source(
+    source: str,
+    versions: Mapping[str, str] | None = None,
+    path: str = "<script>",
+    snapshot: Snapshot | None = None,
+) -> list[Finding]:
+    """Return what is wrong in a script (or a notebook's JSON), worst first within line order kept.
+
+    ``versions`` maps distribution names to installed versions; without it, version-bound rules stay silent or say so.
+    """
+    if versions is None:
+        versions = versions_of(snapshot)
+    code = _notebook_code(source) if path.endswith(".ipynb") else source
+    try:
+        script = parse(code, path)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", None) or 1
+        title = t("{place} could not be read as Python: {error}", place=f"{path}:{line}", error=str(error))
+        return [Finding(id="syntax-error", level="unknown", subject=f"{path}:{line}", title=title)]
+    installed = Installed(versions, snapshot)
+    problems = [found for one in all_rules() for found in one(script, installed)]
+    kept = [item for item in problems if not _silenced(script, item)]
+    return [_finding(script, item) for item in sorted(kept, key=lambda item: (item.line, item.id))]
+
+
+def versions_of(snapshot: Snapshot | None) -> dict[str, str]:
+    """Return distribution -> version of a snapshot, torch's own version (with its build) over its distribution's."""
+    if snapshot is None or snapshot.facts.packages.value is None:
+        return {}
+    found = {
+        item.name: item.version for item in reversed(snapshot.facts.packages.value.items) if item.version
+    }
+    torch = snapshot.facts.torch.value
+    return {**found, "torch": torch.version} if torch and torch.version else found
+
+
+def _finding(script: Script, item: Problem) -> Finding:
+    place = f"{script.path}:{item.line}"
+    text = script.lines[item.line - 1].strip() if 0 < item.line <= len(script.lines) else ""
+    return Finding(
+        id=item.id,
+        level=item.level,
+        subject=f"{place} {item.about}".strip(),
+        title=item.title,
+        advice=item.advice,
+        evidence=(Evidence(fact=place, value=text[:200]),),
+    )
+
+
+# opt = AdamW(...)  # doctor: ignore[removed-import, learning-rate-too-high]
+_IGNORE = re.compile(r"#\s*doctor:\s*ignore(?:\[(?P<ids>[\w\s,\-]+)\])?")
+
+
+def _silenced(script: Script, item: Problem) -> bool:
+    line = script.lines[item.line - 1] if 0 < item.line <= len(script.lines) else ""
+    hit = _IGNORE.search(line)
+    return bool(hit) and (hit["ids"] is None or item.id in re.split(r"[\s,]+", hit["ids"]))  # type: ignore[index]
+
+
+def _notebook_code(source: str) -> str:
+    """Return the code cells of a notebook as one script, cell after cell."""
+    try:
+        cells = json.loads(source).get("cells", [])
+    except (ValueError, AttributeError):
+        return source
+    code = ["".join(cell.get("source", [])) for cell in cells if cell.get("cell_type") == "code"]
+    return "\n\n".join(code)

@@ -30,6 +30,13 @@ def as_json(report: Report, snapshot: Snapshot, exit_code: int) -> str:
     return msgspec.json.format(msgspec.json.encode(tree), indent=1).decode()
 
 
+def findings_as_json(findings: list[Finding]) -> str:
+    """Return findings alone as a JSON array, sentences with their ``text`` in the current language."""
+    tree: list[Any] = msgspec.to_builtins(findings)
+    _say_texts(tree)
+    return msgspec.json.format(msgspec.json.encode(tree), indent=1).decode()
+
+
 def _say_texts(node: Any) -> None:
     if isinstance(node, dict):
         if isinstance(node.get("msgid"), str):

@@ -1,0 +1,269 @@
+"""A training script as lint sees it: its syntax tree with names resolved through its imports. Never run. Pure.
+
+``Script.calls`` lists every call in source order with a dotted name: ``torch.optim.AdamW`` however it was imported, and
+for methods the receiver's text (``model.cuda`` on ``self.net`` is ``self.net.cuda``).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+Scope = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call, with what a rule asks about it."""
+
+    node: ast.Call
+    name: str
+    """Resolved dotted name; a method of an expression as written; empty for other callees."""
+    scope: Scope
+    """Names of the functions and classes around it, outermost first."""
+    block: int
+    """Identity of the innermost statement list it stands in."""
+    order: int
+    loops: int
+    """How many loops are around it within its function."""
+    guarded: bool
+    """It stands under an ``if`` within its function."""
+
+    @property
+    def line(self) -> int:
+        return self.node.lineno
+
+    @property
+    def method(self) -> str:
+        return self.name.rpartition(".")[2]
+
+    @property
+    def receiver(self) -> str:
+        return self.name.rpartition(".")[0]
+
+    @cached_property
+    def keywords(self) -> dict[str, ast.expr]:
+        return {word.arg: word.value for word in self.node.keywords if word.arg}
+
+    @property
+    def has_double_star(self) -> bool:
+        """``f(**options)``: arguments that cannot be seen here."""
+        return any(word.arg is None for word in self.node.keywords)
+
+
+@dataclass
+class Script:
+    """A parsed script. Build with :func:`parse`."""
+
+    tree: ast.Module
+    path: str
+    lines: list[str]
+    imports: dict[str, str] = field(default_factory=dict)
+    """Local name -> dotted origin."""
+    import_lines: dict[str, int] = field(default_factory=dict)
+    """Dotted origin -> first line it was imported on."""
+    calls: list[Call] = field(default_factory=list)
+    assigned: dict[tuple[Scope, str], list[tuple[int, ast.expr]]] = field(default_factory=dict)
+    """(scope, variable) -> the (line, value) pairs it was given."""
+    augmented: list[tuple[Scope, ast.AugAssign]] = field(default_factory=list)
+    """``x += y`` and its kin, with the functions around them."""
+
+    def resolve(self, node: ast.expr) -> str:
+        """Return the dotted name of a name or attribute chain through the imports; empty for anything else."""
+        if isinstance(node, ast.Name):
+            return self.imports.get(node.id, node.id)
+        if isinstance(node, ast.Attribute):
+            head = self.resolve(node.value)
+            return f"{head}.{node.attr}" if head else ""
+        return ""
+
+    def named(self, *names: str) -> Iterator[Call]:
+        """Yield calls whose dotted name is one of ``names`` or ends with ``.name``'s last two parts resolved equal."""
+        wanted = set(names)
+        return (call for call in self.calls if call.name in wanted)
+
+    def methods(self, *methods: str) -> Iterator[Call]:
+        """Yield calls of an attribute with one of these names, whatever the receiver."""
+        wanted = set(methods)
+        return (call for call in self.calls if call.method in wanted)
+
+    def value_of(self, node: ast.expr | None, scope: Scope = ()) -> ast.expr | None:
+        """Follow a variable to the one value it was given, else return ``node`` itself."""
+        if isinstance(node, ast.Name):
+            for depth in range(len(scope), -1, -1):
+                values = self.assigned.get((scope[:depth], node.id))
+                if values:
+                    return values[-1][1] if len(values) == 1 else node
+        return node
+
+    def constant(self, node: ast.expr | None, scope: Scope = ()) -> object:
+        """Return the literal that ``node`` is (through one variable), or None."""
+        node = self.value_of(node, scope)
+        if isinstance(node, ast.Constant):
+            return node.value
+        if (
+            isinstance(node, ast.UnaryOp)
+            and isinstance(node.op, ast.USub)
+            and isinstance(node.operand, ast.Constant)
+        ):
+            value = node.operand.value
+            return -value if isinstance(value, (int, float)) else None
+        return None
+
+    def mentions(self, word: str) -> bool:
+        """Return whether ``word`` is imported, or is part of a name, attribute or string of the script."""
+        return word in self._words
+
+    @cached_property
+    def _words(self) -> set[str]:
+        words: set[str] = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Name):
+                words.update(_parts(node.id))
+            elif isinstance(node, ast.arg):
+                words.update(_parts(node.arg))
+            elif isinstance(node, ast.Attribute):
+                words.update(_parts(node.attr))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
+                words.add(node.value)
+        for origin in self.import_lines:
+            words.update(origin.split("."))
+        return words
+
+
+def _written(function: ast.expr) -> str:
+    """Return a method call's callee as written (``scaler.scale(loss).backward``); empty for other expressions."""
+    return ast.unparse(function) if isinstance(function, ast.Attribute) else ""
+
+
+def _parts(name: str) -> set[str]:
+    return {name, *name.lower().split("_")}
+
+
+def parse(source: str, path: str) -> Script:
+    """Parse ``source``. Notebook magics (``%pip``, ``!nvidia-smi``) are blanked first.
+
+    Raises:
+        SyntaxError: it is not Python that this interpreter reads; the error names line and column.
+    """
+    lines = [
+        ("" if line.lstrip().startswith(("%", "!")) else line) for line in source.lstrip("\ufeff").split("\n")
+    ]
+    script = Script(ast.parse("\n".join(lines) + "\n", filename=path), path, lines)
+    _Reader(script).visit(script.tree)
+    return script
+
+
+class _Reader(ast.NodeVisitor):
+    """Fills a Script in source order."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.scope: Scope = ()
+        self.loops = 0
+        self.guards = 0
+        self.block = 0
+
+    # -- names ---------------------------------------------------------------------------------------------------
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            local = alias.asname or alias.name.partition(".")[0]
+            self.script.imports[local] = alias.name if alias.asname else local
+            self.script.import_lines.setdefault(alias.name, node.lineno)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        if node.level:
+            return
+        for alias in node.names:
+            origin = f"{node.module}.{alias.name}"
+            self.script.imports[alias.asname or alias.name] = origin
+            self.script.import_lines.setdefault(origin, node.lineno)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            self._assign(target, node.value, node.lineno)
+        self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self._assign(node.target, node.value, node.lineno)
+        self.generic_visit(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        self.script.augmented.append((self.scope, node))
+        self.generic_visit(node)
+
+    def _assign(self, target: ast.expr, value: ast.expr, line: int) -> None:
+        if isinstance(target, ast.Name):
+            self.script.assigned.setdefault((self.scope, target.id), []).append((line, value))
+        elif isinstance(target, ast.Attribute):
+            name = self.script.resolve(target)
+            self.script.assigned.setdefault(((), name), []).append((line, value))
+
+    # -- structure -----------------------------------------------------------------------------------------------
+    def _inside(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        for outside in (*node.decorator_list, *(node.bases if isinstance(node, ast.ClassDef) else ())):
+            self.visit(outside)
+        kept = self.scope, self.loops, self.guards
+        self.scope, self.loops, self.guards = (*self.scope, node.name), 0, 0
+        self._statements(node.body)
+        self.scope, self.loops, self.guards = kept
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _inside  # noqa: N815
+
+    def visit_Module(self, node: ast.Module) -> None:
+        self._statements(node.body)
+
+    def _statements(self, body: list[ast.stmt]) -> None:
+        kept, self.block = self.block, id(body)
+        for statement in body:
+            self.visit(statement)
+        self.block = kept
+
+    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
+        self.visit(node.iter)
+        self._loop(node.body, node.orelse)
+
+    visit_AsyncFor = visit_For  # noqa: N815
+
+    def visit_While(self, node: ast.While) -> None:
+        self.visit(node.test)
+        self._loop(node.body, node.orelse)
+
+    def _loop(self, body: list[ast.stmt], orelse: list[ast.stmt]) -> None:
+        self.loops += 1
+        self._statements(body)
+        self.loops -= 1
+        self._statements(orelse)
+
+    def visit_If(self, node: ast.If) -> None:
+        self.visit(node.test)
+        self.guards += 1
+        self._statements(node.body)
+        self._statements(node.orelse)
+        self.guards -= 1
+
+    def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
+        for item in node.items:
+            self.visit(item)
+        for statement in node.body:  # a with-block runs straight through: same block
+            self.visit(statement)
+
+    visit_AsyncWith = visit_With  # noqa: N815
+
+    def visit_Try(self, node: ast.Try) -> None:
+        for body in (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody):
+            self._statements(body)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        self.visit(node.func)
+        for argument in (*node.args, *(word.value for word in node.keywords)):
+            self.visit(argument)
+        self.script.calls.append(
+            Call(
+                node, self.script.resolve(node.func) or _written(node.func), self.scope, self.block,
+                len(self.script.calls), self.loops, self.guards > 0,
+            )
+        )  # fmt: skip
