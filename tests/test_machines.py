@@ -1,4 +1,4 @@
-"""Recorded machines: each file under machines/ judged, and compared with what machines/expected*.toml says of it."""
+"""Recorded machines: each file under machines/ judged and compared with what machines/expected*.toml says."""
 
 from __future__ import annotations
 

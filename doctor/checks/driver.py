@@ -1,3 +1,224 @@
-"""Checks on driver. Pure."""
+"""Checks on the driver's version: enough for torch's CUDA, one throughout, still for these cards. Pure."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from doctor.checks import check, evidence
+from doctor.checks.advice import (
+    best_torch_builds,
+    capabilities_of,
+    install_torch,
+    is_tenant,
+    is_windows_driver,
+)
+from doctor.model import (
+    Container,
+    Driver,
+    Evidence,
+    Finding,
+    Gpus,
+    Host,
+    KernelLog,
+    Level,
+    Packages,
+    Platform,
+    Python,
+    Reading,
+    Text,
+    Torch,
+    t,
+)  # fmt: skip
+from doctor.tables.drivers import (
+    branch,
+    cuda_of_driver,
+    last_branch_for,
+    minimum_driver,
+    newest_known_branch,
+    number,
+    runs_cuda,
+)  # fmt: skip
+
+
+def _serves(driver: Driver, windows: bool) -> str:
+    """Return the CUDA the driver serves, from itself or by its branch; ``?`` when neither tells."""
+    version = driver.version or driver.kernel_module_version
+    return driver.cuda_version or (None if windows else cuda_of_driver(version)) or "?"
+
+
+@check("driver-too-old-for-torch-cuda")
+def driver_runs_torch(
+    driver: Driver,
+    torch: Torch,
+    host: Reading[Host],
+    gpus: Reading[Gpus],
+    container: Reading[Container],
+    platform: Reading[Platform],
+    python: Reading[Python],
+    packages: Reading[Packages],
+) -> Iterator[Finding]:
+    """Can the installed driver run the CUDA that torch was built for?"""
+    version, windows = driver.version or driver.kernel_module_version, is_windows_driver(host)
+    if (
+        not torch.cuda
+        or not version
+        or runs_cuda(version, driver.cuda_version, torch.cuda, windows) is not False
+    ):
+        return
+    if _compat_serves(driver, torch.cuda):
+        return
+    serves, needed = _serves(driver, windows), minimum_driver(torch.cuda, windows)
+    yield Finding(
+        id="driver-too-old-for-torch-cuda",
+        level="fail",
+        subject=f"driver {version}",
+        title=t(
+            "driver {driver} serves CUDA up to {serves}, torch {torch} is a CUDA {cuda} build and needs driver {needed} or newer",
+            driver=version, serves=serves, torch=torch.version, cuda=torch.cuda, needed=needed,
+        ) if needed else t(
+            "driver {driver} serves CUDA up to {serves}, torch {torch} is a build for CUDA {cuda}, a newer major",
+            driver=version, serves=serves, torch=torch.version, cuda=torch.cuda,
+        ),
+        evidence=evidence(
+            driver__version=driver.version,
+            driver__kernel_module_version=None if driver.version else driver.kernel_module_version,
+            driver__cuda_version=driver.cuda_version,
+            torch__version=torch.version,
+            torch__cuda=torch.cuda,
+        ),
+        advice=_older_build(driver, torch, windows, gpus, is_tenant(container, platform), python, packages),
+        cause_of=("torch-sees-no-gpu", "cuda-init-fails"),
+        fix="torch-for-driver",
+    )  # fmt: skip
+
+
+def _compat_serves(driver: Driver, cuda: str) -> bool:
+    """A forward compatibility libcuda in front of the driver that serves this CUDA; whether the card accepts it is
+    another check's question."""
+    in_front = "compat" in (driver.libcuda_path or "")
+    return in_front and runs_cuda(driver.libcuda_version or "", None, cuda) is True
+
+
+def _older_build(
+    driver: Driver,
+    torch: Torch,
+    windows: bool,
+    gpus: Reading[Gpus],
+    tenant: bool,
+    python: Reading[Python],
+    packages: Reading[Packages],
+) -> Text:
+    version = driver.version or driver.kernel_module_version or ""
+    serves = _serves(driver, windows)
+    builds = best_torch_builds(
+        version,
+        capabilities_of(gpus),
+        torch.version,
+        driver_cuda=None if serves == "?" else serves,
+        python=python.value.version if python.value else None,
+        windows=windows,
+    )
+    needed = minimum_driver(torch.cuda or "", windows) or f"CUDA {torch.cuda}"
+    if not builds:
+        return t(
+            "No published torch build runs on this driver with these cards and this Python: take a machine with driver {needed} or newer.",
+            needed=needed,
+        )
+    command = install_torch(builds[0], python, packages)
+    if tenant:
+        return t(
+            "Take the build that runs on this driver: {command} (the driver is the host's; else rent a machine with driver {needed} or newer).",
+            command=command, needed=needed,
+        )  # fmt: skip
+    return t(
+        "Take the build that runs on this driver: {command} (or have the driver replaced by {needed} or newer).",
+        command=command, needed=needed,
+    )  # fmt: skip
+
+
+@check("nvml-driver-library-mismatch")
+def kernel_module_and_library_agree(
+    driver: Driver, container: Reading[Container], platform: Reading[Platform]
+) -> Iterator[Finding]:
+    """Are the loaded kernel module and the driver's libraries of one version?"""
+    module, library = driver.kernel_module_version, driver.nvml_library_version or driver.version
+    differ = bool(module and library and number(module) != number(library))
+    if driver.nvml_error != 18 and not (differ and driver.nvml_error is None):
+        return
+    yield Finding(
+        id="nvml-driver-library-mismatch",
+        level="fail",
+        subject=f"driver {library or module or ''}".strip(),
+        title=t(
+            "the loaded kernel module is {module}, the driver's libraries are {library}: new programs see no GPU until both agree",
+            module=module or "?", library=library or "?",
+        ),
+        evidence=evidence(
+            driver__kernel_module_version=module,
+            driver__nvml_library_version=driver.nvml_library_version,
+            driver__version=driver.version,
+            driver__nvml_error=driver.nvml_error,
+        ),
+        advice=t("Save your work and restart the instance in the provider's panel: the driver changed on the host under this container.")
+        if is_tenant(container, platform)
+        else t("Reboot (or, when no process uses the GPU: sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia); then keep it from coming back: sudo apt-mark hold 'nvidia-*' 'libnvidia-*'."),
+        cause_of=("no-gpu-visible", "cuda-init-fails", "gpus-not-readable"),
+    )  # fmt: skip
+
+
+@check("gpu-dropped-by-driver")
+def driver_still_drives_the_cards(
+    driver: Driver, gpus: Reading[Gpus], kernel_log: Reading[KernelLog]
+) -> Iterator[Finding]:
+    """Has this driver branch dropped one of the cards?"""
+    mine = branch(driver.version or driver.kernel_module_version)
+    # NVRM: The NVIDIA Tesla V100 GPU installed in this system is supported through the NVIDIA 580.xx Legacy drivers.
+    legacy = [
+        line for line in (kernel_log.value.lines if kernel_log.value else ()) if "Legacy drivers" in line
+    ]
+    for index, gpu in enumerate(gpus.value.items if gpus.value else ()):
+        last = last_branch_for(gpu.compute_capability)
+        if mine and last and mine > last and driver.cuda_init_error != 0 and not legacy:
+            yield _dropped(
+                gpu.name or gpu.compute_capability,
+                mine,
+                last,
+                "warn",
+                f"gpus.items[{index}].compute_capability",
+                gpu.compute_capability,
+            )
+    for line in legacy[:1]:
+        yield _dropped("GPU", mine or 0, _legacy_branch(line), "fail", "kernel_log.lines", line)  # fmt: skip
+
+
+def _legacy_branch(line: str) -> int:
+    # supported through the NVIDIA 580.xx Legacy drivers
+    found = re.search(r"NVIDIA (\d+)\.xx Legacy", line)
+    return int(found[1]) if found else 580
+
+
+def _dropped(name: str, mine: int, last: int, level: Level, fact: str, value: str) -> Finding:
+    return Finding(
+        id="gpu-dropped-by-driver",
+        level=level,
+        subject=name,
+        title=t("driver branch {branch} no longer drives {gpu}: {last} was the last that does", branch=mine, gpu=name, last=last),
+        evidence=(Evidence(fact=fact, value=value),),
+        advice=t("Use a machine with a driver of branch {last} for this card, with a torch build for CUDA 12.6.", last=last),
+        cause_of=("no-gpu-visible", "cuda-init-fails"),
+    )  # fmt: skip
+
+
+@check("driver-unknown-to-this-version")
+def driver_is_in_the_table(driver: Driver, host: Reading[Host]) -> Iterator[Finding]:
+    """Is the driver newer than everything this version of the doctor knows?"""
+    mine = branch(driver.version)
+    if mine and mine > newest_known_branch() and not is_windows_driver(host):
+        yield Finding(
+            id="driver-unknown-to-this-version",
+            level="note",
+            subject=f"driver {driver.version}",
+            title=t("driver {driver} is newer than this version of the doctor ({known} is the newest it knows): it is judged by what it says of itself", driver=driver.version or "", known=newest_known_branch()),
+            evidence=evidence(driver__version=driver.version, driver__cuda_version=driver.cuda_version),
+        )  # fmt: skip

@@ -28,7 +28,7 @@ def branch(version: str | None) -> int | None:
 
 
 def newest_known_branch() -> int:
-    return max(row["branch"] for row in load("drivers")["branch"])
+    return max(int(row["branch"]) for row in load("drivers")["branch"])
 
 
 def cuda_of_driver(version: str | None) -> str | None:
@@ -70,9 +70,8 @@ def runs_cuda(driver: str, driver_cuda: str | None, cuda: str, windows: bool = F
 
 def last_branch_for(capability: str) -> int | None:
     """Return the last driver branch for a card that newer ones dropped; None: still driven, or unknown."""
-    row = next((row for row in load("drivers")["family"] if capability in row["capabilities"]), {})
-    found: int | None = row.get("last_branch")
-    return found
+    rows = (row for row in load("drivers")["family"] if capability in row["capabilities"])
+    return next((row.get("last_branch") for row in rows), None)
 
 
 def newest_known_capability() -> Number:

@@ -120,7 +120,10 @@ def runs_by_ptx(arches: Iterable[str], capability: str) -> bool:
     """Return whether the driver can compile intermediate code in ``arches`` for ``capability``."""
     matches = (_NAME.fullmatch(name) for name in arches)
     return any(
-        match and match[1] == "compute" and not match[4] and (int(match[2]), int(match[3])) <= number(capability)[:2]
+        match
+        and match[1] == "compute"
+        and not match[4]
+        and (int(match[2]), int(match[3])) <= number(capability)[:2]
         for match in matches
     )
 

@@ -1,4 +1,4 @@
-"""Turns the ``facts`` table of a case into a Snapshot. An absent key is unknown: it becomes None, never "no"."""
+"""Turns the ``facts`` table of a case into a Snapshot. An absent key is unknown: None, never "no"."""
 
 from __future__ import annotations
 
