@@ -186,7 +186,8 @@ class NvmlReader:
         lists_processes = self._processes_at is None or now - self._processes_at >= PROCESSES_EVERY_S
         child.ask({"slow": not self._cards, "processes": lists_processes})
         self._pending = True
-        answer, cards, processes = NvmlLook(), [], []
+        answer, cards = NvmlLook(), list[Gpu]()
+        processes: list[NvmlProcess] = []
         for kind, value in child.steps(timeout_s, timeout_s):
             if kind == "gpu":
                 cards.append(gpu_of(value))

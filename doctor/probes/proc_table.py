@@ -67,35 +67,37 @@ def pids(context: Context) -> list[int]:
 
 def see(context: Context, pid: int) -> Seen | None:
     """Return what /proc/PID/stat says; None where there is no such process (any more)."""
-    folder = f"{context.root}/proc/{pid}".replace("//", "/")
     try:
-        fd = os.open(f"{folder}/stat", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = os.open(f"{context.root}/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            text = os.read(fd, 2048).decode("utf-8", "replace")
-            uid = os.fstat(fd).st_uid
+            return parse_stat(pid, os.read(fd, 2048).decode("utf-8", "replace"), os.fstat(fd).st_uid)
         finally:
             os.close(fd)
-        return parse_stat(pid, text, uid)
     except (OSError, ValueError):
         return None
 
 
 def gpu_files(context: Context, pid: int) -> tuple[str, ...] | None:
     """Return the /dev/nvidia* files that ``pid`` holds open; None where we may not look."""
-    folder = f"{context.root}/proc/{pid}/fd".replace("//", "/")
     try:
-        names = os.listdir(folder)  # noqa: PTH208 - called for thousands of processes
+        folder = os.open(f"{context.root}/proc/{pid}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return None
-    found = set()
-    for name in names:
-        try:
-            target = os.readlink(f"{folder}/{name}")  # noqa: PTH115
-        except OSError:
-            continue
-        if target.startswith("/dev/nvidia"):
-            found.add(target)
-    return tuple(sorted(found))
+    try:
+        targets = (_target(name, folder) for name in os.listdir(folder))  # noqa: PTH208 - for thousands of processes
+        return tuple(sorted({target for target in targets if target.startswith("/dev/nvidia")}))
+    except OSError:
+        return None
+    finally:
+        os.close(folder)
+
+
+def _target(name: str, folder: int) -> str:
+    """Return what an open file links to; "" when it was closed meanwhile."""
+    try:
+        return os.readlink(name, dir_fd=folder)
+    except OSError:
+        return ""
 
 
 def command(context: Context, seen: Seen) -> str:

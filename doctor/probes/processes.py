@@ -29,7 +29,7 @@ _TRAINS = re.compile(
 
 
 def probe(context: Context) -> Reading[Processes]:
-    """Walk /proc once, newest processes first. A process that we may not look into is no error."""
+    """Walk /proc once. A process that we may not look into is no error."""
     try:
         numbers = pids(context)
     except OSError as error:
@@ -62,20 +62,19 @@ class _Walk:
         """User processes whose open files we could not list, where there is a GPU they could hold."""
 
     def over(self, numbers: list[int]) -> int:
-        """Look at ``numbers``, the largest first, while there is time; return how many were looked at."""
+        """Look at ``numbers``, names that train first, then the newest, while there is time; return how many were done."""
         end = time.monotonic() + BUDGET_S
-        for reached, pid in enumerate(reversed(numbers)):
+        table = [seen for pid in reversed(numbers) if pid != os.getpid() and (seen := see(self.context, pid))]
+        table = [seen for seen in table if not seen.is_kernel_thread]
+        table.sort(key=lambda seen: not _MAY_TRAIN.search(seen.name))
+        for done, seen in enumerate(table):
             if time.monotonic() > end or len(self.found) >= KEEP:
-                return reached
-            if pid != os.getpid():
-                self._look_at(pid)
+                return len(numbers) - (len(table) - done)
+            self._look_at(seen)
         return len(numbers)
 
-    def _look_at(self, pid: int) -> None:
-        seen = see(self.context, pid)
-        if seen is None or seen.is_kernel_thread:
-            return
-        files = gpu_files(self.context, pid) if self.has_gpu else ()
+    def _look_at(self, seen: Seen) -> None:
+        files = gpu_files(self.context, seen.pid) if self.has_gpu else ()
         self.closed += files is None
         if files:
             self._keep(seen, command(self.context, seen), files)

@@ -15,6 +15,11 @@ SCENARIOS = Path(__file__).with_name("scenarios")
 LIBRARY = "libnvidia-ml.so.1"
 
 
+def has_compiler() -> bool:
+    """Return whether the stand-in can be built here."""
+    return bool(shutil.which("cc") or shutil.which("gcc"))
+
+
 class NoCompiler(RuntimeError):  # noqa: N818 - it is what it says
     """There is no C compiler to build the stand-in with."""
 
@@ -76,6 +81,16 @@ def environment(scenario: str | Path, base: Mapping[str, str] | None = None) -> 
     variables["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [str(library_dir()), before]))
     variables["NVML_STANDIN_SCENARIO"] = str(scenario_path(scenario).resolve())
     return variables
+
+
+def read_scenario(scenario: str | Path) -> dict[str, str]:
+    """Return the lines of a scenario; the first line of a key counts, as in the library."""
+    lines: dict[str, str] = {}
+    for line in scenario_path(scenario).read_text("utf-8").splitlines():
+        key, equals, value = line.partition("=")
+        if equals and not line.startswith("#"):
+            lines.setdefault(key.strip(), value.strip())
+    return lines
 
 
 def write_scenario(path: Path, base: str | Path, changes: Mapping[str, object] | str) -> Path:

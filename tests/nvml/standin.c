@@ -2,10 +2,11 @@
  *
  * Lines of a scenario are "key = value"; "#" starts a comment. Keys of one card are "gpu0.name"; "gpu.name" holds for
  * every card without a line of its own. "error.FUNCTION = CODE" makes a call fail, "hang.FUNCTION = 1" makes it never
- * return; both may stand behind "gpuN." too. What a scenario does not give is "Not Supported", as on a real card.
+ * return, "slow.FUNCTION = MS" makes it late, "crash.FUNCTION = 1" kills the caller; all may stand behind "gpuN." too. What a scenario does not give is "Not Supported", as on a real card.
  * The file is read again whenever it changed and the cards are counted, so that a test can change a live machine.
  * Struct layouts are those that nvidia-ml-py declares for the same calls.
  */
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ static Line lines[MAX_LINES];
 static int line_count;
 static struct timespec read_at;
 static off_t read_size;
+static ino_t read_file;
 static Device devices[MAX_GPUS];
 
 static char *trim(char *text) {
@@ -37,7 +39,7 @@ static int load(void) {
     const char *path = getenv("NVML_STANDIN_SCENARIO");
     struct stat info;
     if (!path || stat(path, &info)) return 0;
-    if (line_count && read_size == info.st_size && read_at.tv_sec == info.st_mtim.tv_sec
+    if (line_count && read_file == info.st_ino && read_size == info.st_size && read_at.tv_sec == info.st_mtim.tv_sec
         && read_at.tv_nsec == info.st_mtim.tv_nsec) return 1;
     FILE *file = fopen(path, "r");
     if (!file) return 0;
@@ -53,6 +55,7 @@ static int load(void) {
     fclose(file);
     read_at = info.st_mtim;
     read_size = info.st_size;
+    read_file = info.st_ino;
     return 1;
 }
 
@@ -72,16 +75,21 @@ static const char *of(nvmlDevice_t device, const char *field) {
     return find(key);
 }
 
-/* Hang or fail as the scenario says; 0 when the call may go on. */
+/* What the scenario says of a call: "error.nvmlInitWithFlags", with the card's own line first. */
+static int told(nvmlDevice_t device, const char *what, const char *function) {
+    char key[80];
+    snprintf(key, sizeof key, "%s.%s", what, function);
+    const char *value = device ? of(device, key) : NULL;
+    if (!value) value = find(key);
+    return value ? atoi(value) : 0;
+}
+
+/* Hang, wait, crash or fail as the scenario says; 0 when the call may go on. */
 static int gate(nvmlDevice_t device, const char *function) {
-    char hang[80], error[80];
-    snprintf(hang, sizeof hang, "hang.%s", function);
-    snprintf(error, sizeof error, "error.%s", function);
-    const char *hangs = device ? of(device, hang) : NULL, *fails = device ? of(device, error) : NULL;
-    if (!hangs) hangs = find(hang);
-    if (!fails) fails = find(error);
-    while (hangs && atoi(hangs)) pause();
-    return fails ? atoi(fails) : OK;
+    while (told(device, "hang", function)) pause();
+    usleep(1000u * (unsigned)told(device, "slow", function));
+    if (told(device, "crash", function)) raise(SIGSEGV);
+    return told(device, "error", function);
 }
 
 #define GATE(device) do { int code = gate(device, __func__); if (code) return code; } while (0)
