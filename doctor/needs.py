@@ -40,7 +40,7 @@ def missing_needs(facts: Facts, profile: Profile) -> list[Text]:
     if lacking:
         problems.append(
             t(
-                "not installed in {python}: {names}. Install without touching torch: {command}",
+                "not installed in {python}: {names}. Install without touching torch: `{command}`",
                 python=executable,
                 names=", ".join(lacking),
                 command=install_command(executable, lacking, packages, python.has_pip if python else None),
@@ -85,7 +85,7 @@ def _input_problems(
         if packages.is_missing(name) or (version is not None and not fits):
             command = f"{_installer(executable, has_pip)} --no-deps {shlex.quote(item.requirement)}"
             problems.append(
-                t("the profile takes files from the package {package}, which is not here; get it with: {command}",
+                t("the profile takes files from the package {package}, which is not here; get it with: `{command}`",
                   package=item.requirement, command=command)
             )  # fmt: skip
     return problems

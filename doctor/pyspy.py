@@ -74,7 +74,6 @@ class Window:
         self.pid = pid
         self.seconds = max(1, seconds)  # py-spy takes whole seconds, and panics on a fraction
         self._begun = time.monotonic()
-        self._trouble: Trouble | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._sample: Sample | None = None
         self._out, self._err = _memory_file("stacks"), _memory_file("errors")
@@ -133,7 +132,7 @@ class Window:
         code = self._process.returncode = os.waitstatus_to_exitcode(status)
         raw, stderr = _content(self._out), _content(self._err)
         stacks, torn = drop_torn(parse_raw(raw))
-        trouble = classify(stderr, yama_scope(self.pid)) if code != 0 and not stacks else None
+        trouble = self._trouble(stderr) if code != 0 and not stacks else None
         self._finish(
             Sample(
                 stacks=tuple(stacks),
@@ -143,6 +142,15 @@ class Window:
                 wall_s=time.monotonic() - self._begun,
             )
         )
+
+    def _trouble(self, stderr: str) -> Trouble:
+        # Error: No python processes found in process 4242 or any of its subprocesses
+        # That is all that --subprocesses says of a process that is gone, forbidden or not Python; dump says which.
+        if "No python processes found" in stderr:
+            _, trouble = dump(self.pid, timeout_s=3.0, with_children=False)
+            if trouble is not None:
+                return trouble
+        return classify(stderr, yama_scope(self.pid))
 
     def _finish(self, sample: Sample) -> None:
         self._sample = sample
@@ -169,12 +177,13 @@ def record(pid: int, seconds: int, rate: int = 10, binary: str | None = None) ->
     return Window(pid, seconds, rate, binary).wait()
 
 
-def dump(pid: int, timeout_s: float = 20.0) -> tuple[str, Trouble | None]:
-    """Return where every thread of ``pid`` and its children stands right now, as text."""
+def dump(pid: int, timeout_s: float = 20.0, with_children: bool = True) -> tuple[str, Trouble | None]:
+    """Return where every thread of ``pid`` (and its children) stands right now, as text."""
     binary = find_pyspy()
     if binary is None:
         return "", missing(install_command())
-    argv = [binary, "dump", "--nonblocking", "--subprocesses", "--pid", str(pid)]
+    children = ["--subprocesses"] if with_children else []
+    argv = [binary, "dump", "--nonblocking", *children, "--pid", str(pid)]
     try:
         done = subprocess.run(
             argv,

@@ -16,7 +16,10 @@ from runner.strings import printable
 from runner.text import Text, t
 
 # process 7649:"python t.py";process 7653:"python t.py";thread (7653): MainThread;<module> (t.py:14) 47
-_LINE = re.compile(r'^((?:process \d+:".*?";)+?)thread \((\d+)\)(?:: ([^;]*))?;(.*) (\d+)$')
+# The command line in quotes is as long as it is, line ends and all (python -c).
+_LINE = re.compile(
+    r'^((?:process \d+:".*?";)+?)thread \((\d+)\)(?:: ([^;\n]*))?;([^\n]*) (\d+)$', re.DOTALL | re.MULTILINE
+)
 _PROCESS = re.compile(r'process (\d+):"')
 # DataLoader.__iter__ (torch/utils/data/dataloader.py:505)
 _FRAME = re.compile(r"^(.*?) \((.*):(\d+)\)$")
@@ -60,12 +63,10 @@ class Stack:
 def parse_raw(text: str) -> list[Stack]:
     """Return the stacks in py-spy's ``record -f raw --threads`` output; other lines are passed over."""
     stacks = []
-    for line in text.splitlines():
-        match = _LINE.match(line)
-        if match:
-            frames = tuple(frame for frame in map(_frame, match[4].split(";")) if frame)
-            pids = tuple(int(pid) for pid in _PROCESS.findall(match[1]))
-            stacks.append(Stack(pids, int(match[2]), printable(match[3] or ""), frames, int(match[5])))
+    for match in _LINE.finditer(text):
+        frames = tuple(frame for frame in map(_frame, match[4].split(";")) if frame)
+        pids = tuple(int(pid) for pid in _PROCESS.findall(match[1]))
+        stacks.append(Stack(pids, int(match[2]), printable(match[3] or ""), frames, int(match[5])))
     return stacks
 
 
@@ -192,7 +193,7 @@ class Trouble:
 
 def missing(install: str) -> Trouble:
     return Trouble(
-        "MISSING", t("py-spy is not installed here; get it with: {command}", command=install), True
+        "MISSING", t("py-spy is not installed here; get it with: `{command}`", command=install), True
     )
 
 
