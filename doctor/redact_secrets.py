@@ -17,7 +17,46 @@ def _secret_words() -> frozenset[str]:
 
 # In a name, these say that the value is a number, a place or a model's token, not a credential.
 _HARMLESS_WORDS = frozenset(
-    ["id", "ids", "len", "length", "size", "count", "num", "max", "min", "type", "file", "path", "dir", "error", "exception", "pad", "eos", "bos", "unk", "mask", "sep", "cls", "special", "image", "video", "audio", "speech", "next", "new", "prefix", "suffix", "middle", "start", "end", "stop", "tokenizer", "tokens", "per"]
+    [
+        "id",
+        "ids",
+        "len",
+        "length",
+        "size",
+        "count",
+        "num",
+        "max",
+        "min",
+        "type",
+        "file",
+        "path",
+        "dir",
+        "error",
+        "exception",
+        "pad",
+        "eos",
+        "bos",
+        "unk",
+        "mask",
+        "sep",
+        "cls",
+        "special",
+        "image",
+        "video",
+        "audio",
+        "speech",
+        "next",
+        "new",
+        "prefix",
+        "suffix",
+        "middle",
+        "start",
+        "end",
+        "stop",
+        "tokenizer",
+        "tokens",
+        "per",
+    ]
 )
 # Alone, these words are common in ordinary text (``key=lambda``, ``KeyError: 5``): the value must look like a secret.
 _WEAK_ALONE = frozenset(["key", "pass", "auth", "pat", "license", "signature", "sig", "private", "cred"])
@@ -115,11 +154,12 @@ def _clean_rest(rest: str) -> str:
     return kept + host + slash + _clean_path(path) + (mark + fragment if _is_harmless(fragment) else "")
 
 
+# sha256=..., egg=name, subdirectory=path: what a requirement's address may say after the hash sign
+_HARMLESS_FRAGMENT = re.compile(r"sha256=[0-9a-f]{64}|egg=[\w.\[\]-]+|subdirectory=[\w./-]+")
+
+
 def _is_harmless(fragment: str) -> bool:
-    return (
-        re.fullmatch(r"(?:sha256=[0-9a-f]{64}|egg=[\w.\[\]-]+|subdirectory=[\w./-]+)(?:&|$)", fragment)
-        is not None
-    )
+    return bool(fragment) and all(_HARMLESS_FRAGMENT.fullmatch(part) for part in fragment.split("&"))
 
 
 def _clean_path(path: str) -> str:
