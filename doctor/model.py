@@ -163,6 +163,8 @@ class Driver(Section, frozen=True):
     libcuda_version: str | None = None
     nvml_error: int | None = None
     """What nvmlInit returned: 0 fine, 9 driver not loaded, 12 library missing, 18 mismatch, 999 unknown."""
+    hung: bool | None = None
+    """A question to the driver never came back: whoever asks it next waits as well."""
     cuda_init_error: int | None = None
     """What cuInit returned: 0 fine; 802, 803, 804 ... None: nobody asked."""
     device_nodes: dict[str, str] = {}

@@ -47,42 +47,24 @@ def _nodes(nodes: dict[str, str]) -> tuple[Evidence, ...]:
     return tuple(Evidence(fact=f"driver.device_nodes.{name}", value=nodes[name]) for name in sorted(nodes))
 
 
-_NVML_MEANS = {
-    4: "no permission",
-    9: "the kernel module is not loaded",
-    12: "libnvidia-ml.so.1 is not there",
-    15: "a GPU is lost",
-    999: "unknown error",
-}
-
-
 @check("gpus-not-readable")
 def driver_answers(driver: Reading[Driver], gpus: Reading[Gpus]) -> Iterator[Finding]:
     """Does the driver answer when it is asked for its cards?"""
-    known = driver.value
-    module = known.kernel_module_version if known else None
-    error = known.nvml_error if known else None
-    if gpus.status == "failed" and module and error in (None, 0):
-        yield Finding(
-            id="gpus-not-readable",
-            level="fail",
-            subject=f"driver {module}",
-            title=t("the driver is loaded but does not answer: its cards could not be read"),
-            evidence=evidence(driver__kernel_module_version=module, driver__nvml_error=error),
-            advice=t("A hung driver does not recover by itself. Save what you can and restart the machine (rented: restart it in the panel, or take another one); processes in state D show who hangs: ps -eo pid,stat,etime,cmd | grep ' D'."),
-            cause_of=("cuda-init-fails",),
-        )  # fmt: skip
-    elif known and error not in (None, 0, 9, 12, 18) and gpus.status != "ok":
+    known = driver.value or Driver()
+    error = known.nvml_error
+    if known.hung:
+        yield _hung(known)
+    elif error not in (None, 0, 9, 12, 18) and gpus.status != "ok":
         yield Finding(
             id="gpus-not-readable",
             level="fail",
             subject="NVML",
-            title=t("the driver refuses to start its management library: error {code} ({meaning})", code=error or 0, meaning=_NVML_MEANS.get(error or 0, "see nvml.h")),
-            evidence=evidence(driver__nvml_error=error, driver__kernel_module_version=module),
+            title=t("the driver refuses to start its management library: NVML error {code}", code=error or 0),
+            evidence=evidence(driver__nvml_error=error, driver__kernel_module_version=known.kernel_module_version),
             advice=t("Restart the container or the machine; when it comes back the same, take another one and report the number."),
             cause_of=("cuda-init-fails",),
         )  # fmt: skip
-    elif gpus.status == "failed":
+    elif gpus.status == "failed" and error in (None, 0):
         yield Finding(
             id="gpus-not-readable",
             level="unknown",
@@ -90,6 +72,18 @@ def driver_answers(driver: Reading[Driver], gpus: Reading[Gpus]) -> Iterator[Fin
             title=t("whether there is a GPU, and what it is doing, could not be read"),
             evidence=evidence(driver__nvml_error=error),
         )
+
+
+def _hung(driver: Driver) -> Finding:
+    return Finding(
+        id="gpus-not-readable",
+        level="fail",
+        subject="NVIDIA driver",
+        title=t("the driver hangs: a question to it never came back, and a program that uses the GPU waits the same way"),
+        evidence=evidence(driver__hung=driver.hung, driver__kernel_module_version=driver.kernel_module_version),
+        advice=t("It does not recover by itself. See who waits in the driver (state D): ps -eo pid,stat,etime,cmd | grep ' D'. Then restart the machine (rented: restart it in the panel, or take another one)."),
+        cause_of=("cuda-init-fails", "no-gpu-visible"),
+    )  # fmt: skip
 
 
 _CUDA_MEANS = {

@@ -152,7 +152,9 @@ def kernel_module_and_library_agree(
         subject=f"driver {library or module or ''}".strip(),
         title=t(
             "the loaded kernel module is {module}, the driver's libraries are {library}: new programs see no GPU until both agree",
-            module=module or "?", library=library or "?",
+            module=module, library=library,
+        ) if module and library else t(
+            "the driver's libraries do not fit the loaded kernel module (NVML error 18): new programs see no GPU until both agree"
         ),
         evidence=evidence(
             driver__kernel_module_version=module,

@@ -39,11 +39,12 @@ def a_gpu_is_visible(
     environment: Reading[Environment],
 ) -> Iterator[Finding]:
     """Is there a GPU that this session can use?"""
-    if gpus.status in ("skipped", "failed") or (gpus.value and gpus.value.items):
+    known = driver.value or Driver()
+    unreachable = gpus.status == "failed" and known.nvml_error in (9, 12)
+    if (gpus.status in ("skipped", "failed") and not unreachable) or (gpus.value and gpus.value.items):
         return
     if platform.value and platform.value.no_gpu_mode:
         return
-    known = driver.value or Driver()
     rented = (platform.value.gpus_rented if platform.value else None) or 0
     there = bool(known.kernel_module_version or known.pci_gpu_count or known.nvml_error == 18 or rented)
     mask = environment.value.get("NVIDIA_VISIBLE_DEVICES") if environment.value else None
@@ -51,7 +52,7 @@ def a_gpu_is_visible(
         id="no-gpu-visible",
         level="fail" if there else "note",
         subject="GPU",
-        title=_what_is_missing(known, rented) if there else t("this machine has no NVIDIA GPU: training runs on the CPU"),
+        title=_what_is_missing(known, rented) if there else _no_card(known),
         evidence=evidence(
             driver__kernel_module_version=known.kernel_module_version,
             driver__pci_gpu_count=known.pci_gpu_count,
@@ -62,6 +63,15 @@ def a_gpu_is_visible(
         advice=_how_to_get_one(container, platform, known) if there else None,
         cause_of=("cuda-init-fails", "torch-cpu-only-build"),
     )  # fmt: skip
+
+
+def _no_card(driver: Driver) -> Text:
+    if driver.other_vendor_gpus:
+        return t(
+            "this machine has no NVIDIA GPU; {others}: not judged by this doctor",
+            others=", ".join(driver.other_vendor_gpus),
+        )
+    return t("this machine has no NVIDIA GPU: training runs on the CPU")
 
 
 def _what_is_missing(driver: Driver, rented: int) -> Text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from doctor.checks import check
@@ -15,6 +16,10 @@ _TELL_THE_PROVIDER = t(
 _HAVE_IT_RESET = t(
     "Save a checkpoint, then restart the instance so that the card is reset; when it comes back, release the machine and report it."
 )
+
+
+# nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 27 LTSSM Fault Up
+_FATAL_SWITCH = re.compile(r"SXid \([^)]*\): \d+, Fatal")
 
 
 class Fault(Record, frozen=True):
@@ -37,6 +42,12 @@ def cards_are_sound(gpus: Reading[Gpus], kernel_log: Reading[KernelLog]) -> Iter
         fault = _said_by_the_kernel(place, xid, card, gpus)
         if fault:
             faults.setdefault(_name(card) if card else xid.pci, []).append(fault)
+    for place, line in enumerate(kernel_log.value.lines if kernel_log.value else ()):
+        if _FATAL_SWITCH.search(line):
+            title = t("the switch between the GPUs (NVSwitch) reported a fatal error")
+            faults.setdefault("NVSwitch", []).append(
+                Fault(level="warn", title=title, fact=f"kernel_log.lines[{place}]", value=line)
+            )
     for name, found in faults.items():
         if found:
             yield _finding(name, found, kernel_log)

@@ -141,6 +141,7 @@ def _driver(context: Context, found: Sources, libcuda: Path | None, versions: li
         libcuda_path="" if libcuda is None else str(libcuda),
         libcuda_version=version_in_name(libcuda) if libcuda else None,
         nvml_error=nvml.nvml_error,
+        hung=nvml.hung or None,
         device_nodes=_device_nodes(found),
         nvswitch=has_nvswitch(context, found.bus),
         fabric_state=nvml.fabric_state,

@@ -14,7 +14,7 @@ from doctor.model import Finding, Report
 from tests.cases.names import ours
 
 Rejudge = Callable[[Mapping[str, Any]], list[Finding]]
-"""Facts of a case, changed -> the findings of that other machine."""
+"""Facts of a case, changed -> the findings of that other machine, and of the script on it."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,22 @@ def _unbuilt_extension(given: Given) -> bool:
     )
 
 
+def _fails_with(finding_id: str, name: str, *versions: str) -> Broken:
+    """Whether the same machine and script would give a failure with other versions of ``name``."""
+
+    def broken(given: Given) -> bool:
+        packages = dict(given.facts.get("packages", {}))
+        for version in versions:
+            facts = {**given.facts, "packages": {**packages, name: version}}
+            if name == "torch":
+                facts["torch"] = version
+            if any(item.id == finding_id and item.level == "fail" for item in given.rejudge(facts)):
+                return True
+        return False
+
+    return broken
+
+
 _TRAINING_SCRIPT = {
     "clip-before-unscale", "unscale-twice", "fp16-params-with-gradscaler", "optimizer-before-cuda",
     "removed-argument", "removed-import", "unknown-argument", "eval-logits-accumulate", "numpy-worker-seed",
@@ -102,6 +118,12 @@ SENTENCES: dict[str, Broken] = {
     ),
     "torch reinstall advice": lambda g: g.advises(r"\breinstall|install\b.*\btorch"),
     "any script advice": lambda g: bool(g.ids() & _TRAINING_SCRIPT),
+    "removed-argument at error on 4.46-4.57 (accepted with a notice there: info)": _fails_with(
+        "removed-argument", "transformers", "4.46.0", "4.50.3", "4.57.1"
+    ),
+    "optimizer-before-cuda at error on torch >= 2.4": _fails_with(
+        "optimizer-before-cuda", "torch", "2.4.0", "2.9.1"
+    ),
     "any error severity": lambda g: bool(g.ids("fail")),
     "error severity": lambda g: bool(g.ids("fail")),
     "any warning": lambda g: bool(g.ids("fail", "warn")),

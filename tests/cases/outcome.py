@@ -103,7 +103,7 @@ def run_case(case: Case, lint: Lint | None = None) -> Outcome:
         script_not_read=script is not None and lint is None,
     )
     _compare_expected(outcome, case.get("expect", []))
-    _compare_forbidden(outcome, case.get("must_not", []), _given(findings, report, case, facts))
+    _compare_forbidden(outcome, case.get("must_not", []), _given(findings, report, case, lint))
     return outcome
 
 
@@ -129,13 +129,14 @@ def machine_of(case_id: str, facts: Case, script: str | None) -> tuple[Snapshot,
     return with_facts(snapshot, workload=ok(asked, "script")), ignored
 
 
-def _given(findings: list[Finding], report: Report, case: Case, facts: Case) -> Given:
+def _given(findings: list[Finding], report: Report, case: Case, lint: Lint | None) -> Given:
     case_id, script = case["id"], case.get("script")
 
     def rejudge(changed: Case) -> list[Finding]:
-        return judge(machine_of(case_id, changed, script)[0]).findings()
+        machine = judge(machine_of(case_id, changed, script)[0]).findings()
+        return machine + _script_findings(script, changed, lint)
 
-    return Given(findings=tuple(findings), report=report, facts=facts, rejudge=rejudge)
+    return Given(findings=tuple(findings), report=report, facts=case.get("facts", {}), rejudge=rejudge)
 
 
 def _compare_expected(outcome: Outcome, expected: list[Case]) -> None:
