@@ -191,3 +191,46 @@ def _freezes_embeddings(script: Script, model: str) -> bool:
         "embeddings" in call.receiver and call.node.args and script.constant(call.node.args[0]) is False
         for call in script.methods("requires_grad_")
     )
+
+
+@rule
+def keys_not_loaded(script: Script, installed: Installed) -> Iterator[Problem]:
+    """Is a state dict loaded with strict=False and nobody looks at what was left out?"""
+    statements = {id(node.value) for node in ast.walk(script.tree) if isinstance(node, ast.Expr)}
+    for call in script.methods("load_state_dict"):
+        if script.constant(call.keywords.get("strict"), call.scope) is False and id(call.node) in statements:
+            title = t(
+                "load_state_dict(strict=False) leaves weights at random without a word when names differ."
+            )
+            advice = t("Keep what it returns and look at missing_keys and unexpected_keys.")
+            yield problem("checkpoint-keys-not-loaded", "note", call, title, advice)
+
+
+@rule
+def evaluation_mode(script: Script, installed: Installed) -> Iterator[Problem]:
+    """Does an evaluation function leave dropout on, or build a graph?"""
+    for node in ast.walk(script.tree):
+        if not isinstance(node, ast.FunctionDef) or not node.name.startswith(
+            ("evaluate", "validate", "eval_", "test_epoch")
+        ):
+            continue
+        models = {
+            argument.arg for argument in node.args.args if "model" in argument.arg or argument.arg == "net"
+        }
+        text = ast.unparse(node)
+        runs = any(
+            isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id in models
+            for item in ast.walk(node)
+        )
+        if runs and ".eval()" not in text and "no_grad" not in text and "inference_mode" not in text:
+            title = t(
+                "{function} runs the model with neither eval() nor no_grad(): dropout is on, and memory fills with graphs.",
+                function=node.name,
+            )
+            yield problem(
+                "evaluation-without-eval",
+                "note",
+                node,
+                title,
+                t("model.eval() and torch.inference_mode() around it, model.train() after."),
+            )
