@@ -150,7 +150,7 @@ def _trouble(packages: Packages, name: str, requirement: Requirement) -> str:
     have = packages.version(name)
     if have:
         return have if within(have, str(requirement.specifier)) is False else ""
-    return "-" if packages.is_missing(name) and packages.complete else ""
+    return "not installed" if packages.is_missing(name) and packages.complete else ""
 
 
 def _unmet(
@@ -167,7 +167,7 @@ def _unmet(
             version=item.version,
             wanted=wanted,
         )
-        if trouble == "-"
+        if trouble == "not installed"
         else t(
             "{name} {version} needs {wanted}, {have} is installed",
             name=item.name,

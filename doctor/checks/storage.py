@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.checks import check
-from doctor.model import Environment, Evidence, Finding, Mount, Packages, Reading, Storage, Workload, t
+from doctor.model import Environment, Evidence, Finding, Mount, Packages, Place, Reading, Storage, Workload, t
 
 GB = 1 << 30
 NETWORK = (
@@ -64,12 +64,20 @@ def roomier(storage: Storage, than: Mount, wanted_bytes: int, local_only: bool =
 _USES_HUB = ("transformers", "datasets", "huggingface-hub", "diffusers", "sentence-transformers", "peft", "trl", "accelerate", "evaluate")  # fmt: skip
 
 
+def _hub_place(storage: Storage) -> tuple[Place | None, str]:
+    """Return where downloads land, and the variable that moves it: HF_HOME, unless the hub cache was set on its own."""
+    hub = storage.place("hf_hub_cache")
+    if hub and hub.set_by in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        return hub, "HF_HUB_CACHE"
+    return storage.place("hf_home") or hub, "HF_HOME"
+
+
 @check("hf-cache-on-small-disk")
 def hub_cache_has_room(
     storage: Storage, packages: Packages, environment: Reading[Environment]
 ) -> Iterator[Finding]:
     """Does the Hugging Face cache lie on a small disk while a larger one is there?"""
-    place = storage.place("hf_hub_cache") or storage.place("hf_home")
+    place, variable = _hub_place(storage)
     mount = storage.mount(place.path) if place else None
     room = left(mount) if mount else None
     if place is None or mount is None or room is None or not any(packages.get(name) for name in _USES_HUB):
@@ -78,7 +86,7 @@ def hub_cache_has_room(
     other = roomier(storage, mount, max(20 * GB, 3 * room))
     if not (small and other):
         return
-    target = f"{other.path.rstrip('/')}/hf"
+    target = f"{other.path.rstrip('/')}/hf" + ("/hub" if variable == "HF_HUB_CACHE" else "")
     yield Finding(
         id="hf-cache-on-small-disk",
         level="fail" if room < 5 * GB else "warn",
@@ -100,8 +108,10 @@ def hub_cache_has_room(
             *mount_evidence(storage, other, "free_bytes"),
         ),
         advice=t(
-            "Before Python starts: export HF_HOME={target} (moves hub, datasets and xet caches). What is there already: mv {cache} {target}",
+            "Before Python starts: export {variable}={target} . What is there already: mkdir -p {parent} && mv {cache} {target}",
+            variable=variable,
             target=target,
+            parent=target.rpartition("/")[0],
             cache=place.path,
         ),
         cause_of=("disk-nearly-full",),
