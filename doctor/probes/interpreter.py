@@ -53,11 +53,7 @@ def read_layout(executable: Path) -> Layout:
     if venv is not None and (not real.exists() or prefix in real.parents):
         real = _base_of_copy(venv, executable)
     base_prefix, library = find_library(real) if real.exists() else (prefix, None)
-    problem = (
-        None
-        if real.exists()
-        else t("{python} points to {base}, which is not there", python=str(executable), base=str(real))
-    )
+    problem = None if real.exists() else _dead(executable, real)
     if venv is None:
         prefix = base_prefix
     version = _version(real, base_prefix, library, venv or {}, prefix)
@@ -65,6 +61,12 @@ def read_layout(executable: Path) -> Layout:
         version, base_prefix = ask_child(executable) or ("", base_prefix)
         prefix = prefix if venv is not None else base_prefix
     return Layout(executable, prefix, base_prefix, library, version, _kind(prefix, venv), venv, problem)
+
+
+def _dead(executable: Path, real: Path) -> Text:
+    if executable.is_symlink():
+        return t("{python} points to {base}, which is not there", python=str(executable), base=str(real))
+    return t("{python} is not there", python=str(executable))
 
 
 def _venv_settings(executable: Path) -> dict[str, str] | None:

@@ -110,8 +110,9 @@ class Tree:
             folder / "bin" / name, rodata=b"\x00\x003.1\x00%.80s (%.80s)\x00" + self.patch.encode() + b"\x00"
         )
         executable.chmod(0o755)
-        (folder / "bin/python3").symlink_to(name)
-        (folder / "bin/python").symlink_to("python3")
+        for link in ("python3", "python"):
+            (folder / "bin" / link).unlink(missing_ok=True)
+            (folder / "bin" / link).symlink_to(name)
         return executable
 
     def venv(self, name: str, base: Path, settings: Mapping[str, str] | None = None) -> Path:
