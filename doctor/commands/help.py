@@ -24,7 +24,9 @@ def run(namespace: argparse.Namespace) -> int:
         return Exit.OK
     page = _page(namespace.id)
     if page is None:
-        near = _near(namespace.id, [finding_id for one in all_checks() for finding_id in one.ids])
+        from doctor.lint import RULE_IDS
+
+        near = _near(namespace.id, [finding_id for one in all_checks() for finding_id in one.ids] + list(RULE_IDS))
         raise CommandError(
             t("no finding is called {id}. Near it: {near}", id=namespace.id, near=near or "-"), Exit.USAGE
         )
@@ -33,9 +35,10 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def _page(finding_id: str) -> str | None:
-    from doctor import service
+    from doctor import pages
+    from doctor.language import current_language
 
-    return service.finding_page(finding_id)
+    return pages.page(finding_id, current_language())
 
 
 def _near(word: str, ids: list[str]) -> str:
