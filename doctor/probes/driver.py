@@ -84,7 +84,10 @@ def probe(context: Context) -> Reading[Driver]:
     versions = _versions(found, libcuda)
     driver = _driver(context, found, libcuda, versions)
     said = versions[0] if versions else None
-    others = tuple(answer for answer in versions[1:] if said and answer.value != said.value)
+    answers = versions[1:]
+    if driver.libcuda_version and not any(answer.source == driver.libcuda_path for answer in versions):
+        answers.append(OtherAnswer(source=str(driver.libcuda_path), value=driver.libcuda_version))
+    others = tuple(answer for answer in answers if said and answer.value != said.value)
     return Reading(
         status="ok", value=driver, source=said.source if said else "/dev, /sys/bus/pci", others=others
     )

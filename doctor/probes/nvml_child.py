@@ -19,6 +19,8 @@ from typing import Any
 LIBRARY = "libnvidia-ml.so.1"
 LOST = (15, 16)
 """GPU is lost, reset required: the card's state, not the field's."""
+UNWRITTEN = b"\xa5"
+NOT_AVAILABLE = (1 << 64) - 1
 Ask = Callable[[Any, Any], Any]
 
 
@@ -93,8 +95,35 @@ def fabric_state(nvml: Any, handle: Any) -> int:
 
 
 def processes(nvml: Any, handle: Any) -> list[list[int | None]]:
-    """Return ``[pid, used bytes or None]`` of each compute process; the third form of the call, or not at all."""
-    return [[one.pid, one.usedGpuMemory] for one in nvml.nvmlDeviceGetComputeRunningProcesses_v3(handle)]
+    """Return ``[pid, used bytes or None]`` of each compute process.
+
+    The record is 24 bytes (pid, used, two instance ids); some drivers of branch 535 (535.54, 535.86) wrote 32 under the same name. A
+    binding that believes in one of them reads numbers of nobody from the other, so the size is taken from what was
+    written.
+    """
+    try:
+        function = nvml._nvmlGetFunctionPointer("nvmlDeviceGetComputeRunningProcesses_v3")
+    except nvml.NVMLError:  # drivers before 510
+        function = nvml._nvmlGetFunctionPointer("nvmlDeviceGetComputeRunningProcesses_v2")
+    count = ctypes.c_uint(0)
+    code = function(handle, ctypes.byref(count), None)
+    if code == 7:  # insufficient size: asked again with room for some more
+        count.value = count.value * 2 + 5
+        buffer = ctypes.create_string_buffer(UNWRITTEN * (32 * count.value), 32 * count.value)
+        code = function(handle, ctypes.byref(count), buffer)
+        if code == 0:
+            return parse_processes(buffer.raw, count.value)
+    if code:
+        raise nvml.NVMLError(code)
+    return []
+
+
+def parse_processes(raw: bytes, count: int) -> list[list[int | None]]:
+    written = len(raw.rstrip(UNWRITTEN))
+    size = 24 if written <= 24 * count else 32
+    rows = (raw[index * size : index * size + 24] for index in range(count))
+    pairs = ((int.from_bytes(row[:4], "little"), int.from_bytes(row[8:16], "little")) for row in rows)
+    return [[pid, None if used == NOT_AVAILABLE else used] for pid, used in pairs]
 
 
 LIVE: dict[str, Ask] = {
@@ -221,18 +250,17 @@ class Session:
         return row | self.versions() | {"nvml_error": 0}
 
     def versions(self) -> dict[str, object]:
-        asks = {
-            "driver_version": self.nvml.nvmlSystemGetDriverVersion,
-            "nvml_version": self.nvml.nvmlSystemGetNVMLVersion,
-            "cuda_version": getattr(
-                self.nvml, "nvmlSystemGetCudaDriverVersion_v2", self.nvml.nvmlSystemGetCudaDriverVersion
-            ),
+        nvml = self.nvml
+        asks: dict[str, Callable[[], Any]] = {
+            "driver_version": lambda: nvml.nvmlSystemGetDriverVersion(),
+            "nvml_version": lambda: nvml.nvmlSystemGetNVMLVersion(),
+            "cuda_version": lambda: nvml.nvmlSystemGetCudaDriverVersion(),
         }
         found: dict[str, object] = {}
         for name, ask in asks.items():
             try:
                 value = ask()
-            except (self.nvml.NVMLError, ValueError):
+            except (nvml.NVMLError, AttributeError, ValueError):  # refused, a binding without it, not UTF-8
                 continue
             found[name] = value if isinstance(value, int) else text(value)
         return found
@@ -261,6 +289,7 @@ class Session:
             try:
                 self.cards(request)
             except self.nvml.NVMLError as error:
+                self.ready = False  # a driver that was reloaded under us must be initialised anew
                 send("failed", {"nvml_error": error.value, "message": str(error)})
         if request.get("nodes"):
             send("nodes", {name: open_error(path) for name, path in request["nodes"].items()})

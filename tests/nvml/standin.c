@@ -378,26 +378,32 @@ int nvmlDeviceGetP2PStatus(nvmlDevice_t one, nvmlDevice_t other, unsigned kind, 
 /* ------------------------------------------------------------------------------------------------ processes */
 typedef struct { unsigned pid; uint64_t used; unsigned gpu_instance, compute_instance; } Process;
 
-/* Lines "gpu0.compute_process = PID MIB [GPU_INSTANCE]", one a process; MIB "-" is "not available". */
-static int processes(nvmlDevice_t device, const char *field, unsigned *count, Process *out) {
+/* Lines "gpu0.compute_process = PID MIB [GPU_INSTANCE]", one a process; MIB "-" is "not available".
+ * "process_record_bytes = 32" writes the longer record of drivers 535.54 and 535.86. */
+static int processes(nvmlDevice_t device, const char *field, unsigned *count, char *out) {
     char key[64], mib[32];
     unsigned found = 0, room = *count;
+    const char *record = find("process_record_bytes");
+    size_t size = record ? strtoul(record, NULL, 0) : sizeof(Process);
     snprintf(key, sizeof key, "gpu%d.%s", device->index, field);
     for (int i = 0; i < line_count; i++) {
         unsigned pid, instance = 0xffffffffu;
         if (strcmp(lines[i].key, key) || sscanf(lines[i].value, "%u %31s %u", &pid, mib, &instance) < 2) continue;
-        if (out && found < room)
-            out[found] = (Process){pid, *mib == '-' ? ~0ull : strtoull(mib, NULL, 0) << 20, instance, 0xffffffffu};
+        if (out && found < room) {
+            Process one = {pid, *mib == '-' ? ~0ull : strtoull(mib, NULL, 0) << 20, instance, 0xffffffffu};
+            memset(out + found * size, 0, size);
+            memcpy(out + found * size, &one, sizeof one);
+        }
         found++;
     }
     *count = found;
     return found > room || (found && !out) ? INSUFFICIENT : OK;
 }
-int nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count, Process *out) {
+int nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count, char *out) {
     GATE(device);
     return processes(device, "compute_process", count, out);
 }
-int nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count, Process *out) {
+int nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count, char *out) {
     GATE(device);
     return processes(device, "graphics_process", count, out);
 }
@@ -412,6 +418,7 @@ REFUSED(nvmlDeviceGetDriverModel)
 REFUSED(nvmlDeviceGetDriverModel_v2)
 REFUSED(nvmlDeviceGetConfComputeMemSizeInfo)
 REFUSED(nvmlDeviceGetProcessUtilization)
+REFUSED(nvmlDeviceGetRunningProcessDetailList)
 REFUSED(nvmlDeviceGetBAR1MemoryInfo)
 REFUSED(nvmlDeviceGetMigDeviceHandleByIndex)
 REFUSED(nvmlDeviceRegisterEvents)

@@ -246,7 +246,11 @@ def test_a_compat_libcuda_in_front_is_found_and_does_not_reach_nvml(tmp_path: Pa
     (compat / "libcuda.so.560.35.05").write_bytes(b"\x7fELF\x02\x01\x01")
     (compat / "libcuda.so.1").symlink_to("libcuda.so.560.35.05")
     context = context_on("healthy-4090", root, LD_LIBRARY_PATH=str(compat))
-    read = driver_of(driver.probe(context))
+    reading = driver.probe(context)
+    read = driver_of(reading)
+    assert [(answer.source, answer.value) for answer in reading.others] == [
+        (str(compat / "libcuda.so.1"), "560.35.05")
+    ]
     assert (read.libcuda_path, read.libcuda_version) == (str(compat / "libcuda.so.1"), "560.35.05")
     assert (read.version, read.cuda_version) == ("550.54.15", "12.4")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from doctor.model import Gpu, Text
+from doctor.probes import driver
 from doctor.probes.nvml import NvmlReader, library_environment, look
 from doctor.probes.nvml_process import NvmlProcessHandle, NvmlSilent, find_binding
 from tests.nvml.build import environment, has_compiler, write_scenario
@@ -110,6 +111,53 @@ def test_a_foreign_pynvml_that_is_all_there_is_is_named(
     assert says in str(answer.why)
     assert str(tmp_path / "pynvml.py") in str(answer.why)
     assert (answer.nvml_error, answer.hung, answer.gpus) == (None, False, [])
+
+
+def test_an_old_binding_costs_only_what_it_cannot_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    binding = find_binding()
+    assert binding is not None
+    gone = (
+        "nvmlDeviceGetComputeRunningProcesses_v3",
+        "nvmlDeviceGetRemappedRows",
+        "nvmlMemory_v2",
+        "nvmlSystemGetNVMLVersion",
+    )
+    (tmp_path / "pynvml.py").write_text(f"{binding.read_text()}\ndel {', '.join(gone)}\n")
+    context = context_on("8xh100", bare_machine(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    answer = look(context)
+    assert (answer.why, answer.driver_version, answer.nvml_version, len(answer.gpus)) == (
+        None,
+        "570.86.15",
+        None,
+        8,
+    )
+    assert answer.gpus[0].memory_total_bytes == 81559 << 20
+    assert "row_remap_pending" in answer.gpus[0].unread
+    assert [process.pid for process in answer.processes] == [481516]
+
+
+@pytest.mark.parametrize(
+    "record_bytes", [24, 32], ids=["today's record", "the record of drivers 535.54 and 535.86"]
+)
+def test_processes_are_read_whichever_record_the_driver_writes(record_bytes: int, tmp_path: Path) -> None:
+    listed = "gpu0.compute_process = 12 100\ngpu0.compute_process = 34 -\ngpu0.compute_process = 56 0\n"
+    scenario = write_scenario(
+        tmp_path / "s.conf", "healthy-4090", f"process_record_bytes = {record_bytes}\n{listed}"
+    )
+    answer = look(context_on(scenario, bare_machine(tmp_path)))
+    assert [(one.pid, one.used_bytes) for one in answer.processes] == [(12, 100 << 20), (34, None), (56, 0)]
+
+
+def test_a_driver_that_lists_no_processes_says_so(tmp_path: Path) -> None:
+    scenario = write_scenario(
+        tmp_path / "s.conf", "healthy-4090", {"error.nvmlDeviceGetComputeRunningProcesses_v3": 3}
+    )
+    reading = driver.probe_processes(context_on(scenario, bare_machine(tmp_path)))
+    assert reading.status == "failed"
+    assert "Not Supported" in str(reading.why)
 
 
 def test_no_pynvml_at_all_says_what_to_reinstall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
