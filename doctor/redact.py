@@ -58,21 +58,31 @@ def _keep_allowed_variables(facts: dict[str, Any]) -> None:
         environment["variables"] = {name: value for name, value in variables.items() if name not in hidden}
 
 
+# Fields whose words are the doctor's or the system's own: an account of the same name must not change them.
+_CLOSED = frozenset(
+    ["status", "kind", "name", "state", "fstype", "arch", "found_by", "arch_source", "set_by", "chosen_by", "installer", "fabric_state", "os_name", "locale_encoding", "compute_capability"]
+)
+
+
 def _walk(value: Any, clean: Callable[[str], str], key: str) -> Any:
     """Apply ``clean`` to every string below ``value``, keys that are paths included; msgids stay as they are."""
     if isinstance(value, str):
-        return value if key == "msgid" else clean(value)
+        return value if key == "msgid" else without_secrets(value) if key in _CLOSED else clean(value)
     if isinstance(value, dict):
-        hides = key == "training_args"
         return {
-            clean(name) if "/" in name else name: "***"
-            if hides and isinstance(item, str) and is_secret_name(name)
+            (clean(name) if "/" in name else name): "***"
+            if _is_setting(key, name, item)
             else _walk(item, clean, name)
             for name, item in value.items()
         }
     if isinstance(value, list | tuple):
         return [_walk(item, clean, key) for item in value]
     return value
+
+
+def _is_setting(key: str, name: str, item: Any) -> bool:
+    """Training arguments are named by their users: ``hub_token`` holds a credential."""
+    return key == "training_args" and isinstance(item, str) and is_secret_name(name)
 
 
 # ---------------------------------------------------------------------------------------- whose machine

@@ -98,13 +98,11 @@ _BARE_HEX = re.compile(
 _BEARER = re.compile(
     r"\b(Bearer|Basic|token)(\s+)(?=[A-Za-z0-9._~+/=-]*\d)[A-Za-z0-9._~+/=-]{12,}", re.IGNORECASE
 )
-# NAME=value, "name": "value", --name=value, --name value
-_ASSIGNED = re.compile(
-    r"""(?P<name>[A-Za-z][\w.-]*)(?P<gap>["']?\s*[=:]\s*["']?)(?P<value>[^\s"'&;,]+)""",
-)
-_OPTION = re.compile(
-    r"""(?P<name>(?<![\w-])--?[A-Za-z][\w.-]*)(?P<gap>\s+["']?)(?P<value>[^\s"'-][^\s"']*)"""
-)
+_VALUE = r"""(?P<value>"[^"]*"?|'[^']*'?|(?:[^\s"'&;,]|,(?!\s))+)"""
+# NAME=value, "name": "value", --name=value
+_ASSIGNED = re.compile(r"""(?P<name>[A-Za-z][\w.-]*)(?P<gap>["']?\s*[=:]\s*)""" + _VALUE)
+# --name value
+_OPTION = re.compile(r"""(?P<name>(?<![\w-])--?[A-Za-z][\w.-]*)(?P<gap>\s+)(?!-)""" + _VALUE)
 _URL = re.compile(r"""(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*://)(?P<rest>[^\s"'<>]+)""")
 
 
@@ -116,22 +114,37 @@ def without_secrets(text: str) -> str:
         text = _URL.sub(lambda match: match["scheme"] + _clean_rest(match["rest"]), text)
     text = _BEARER.sub(rf"\1\2{GONE}", text) if " " in text else text
     if "=" in text or ":" in text:
-        text = _ASSIGNED.sub(_hide_value, text)
+        text = _hide_values(_ASSIGNED, text)
     if "-" in text and " " in text:
-        text = _OPTION.sub(_hide_value, text)
+        text = _hide_values(_OPTION, text)
     text = _SHAPES.sub(GONE, text)
     return _BARE_HEX.sub(GONE, text)
 
 
-def _hide_value(match: re.Match[str]) -> str:
-    name, value = match["name"], match["value"]
-    harmless = value.startswith(("$", GONE, "//")) or value.lower() in ("true", "false", "none", "null")
-    if harmless or not is_secret_name(name):
-        return match[0]
+def _hide_values(pattern: re.Pattern[str], text: str) -> str:
+    """Hide the values of secret names. The value of any other name is searched too: it may be the next assignment."""
+    pieces, position = [], 0
+    while match := pattern.search(text, position):
+        end = (
+            match.end() if _is_secret_pair(match["name"], match["gap"], match["value"]) else match.end("gap")
+        )
+        pieces.append(text[position : match.start("value")])
+        if end == match.end():
+            quote = match["value"][0] if match["value"][0] in "\"'" else ""
+            pieces.append(quote + GONE + quote)
+        position = end
+    return "".join([*pieces, text[position:]])
+
+
+def _is_secret_pair(name: str, gap: str, value: str) -> bool:
+    bare = value.strip("\"'")
+    if bare.startswith(("$", GONE, "//")) or bare.lower() in ("true", "false", "none", "null", ""):
+        return False
+    if not is_secret_name(name):
+        return False
     words = _words(name)
-    if len(words) == 1 and (words[0] in _WEAK_ALONE or ":" in match["gap"]) and not _may_be_secret(value):
-        return match[0]
-    return name + match["gap"] + GONE
+    weak = len(words) == 1 and (words[0] in _WEAK_ALONE or ":" in gap)
+    return not weak or _may_be_secret(bare)
 
 
 def _may_be_secret(value: str) -> bool:

@@ -25,6 +25,7 @@ from doctor.model import (
     Process,
     Processes,
     Project,
+    Python,
     Reading,
     Requirement,
     Snapshot,
@@ -265,6 +266,24 @@ def test_a_user_called_like_a_package_does_not_rename_the_package() -> None:
     assert found.storage.value is not None and found.storage.value.places[0].path == "/home/user"
 
 
+@pytest.mark.parametrize("account", ["ok", "venv", "failed", "ext4"])
+def test_an_account_called_like_one_of_our_words_changes_none_of_them(account: str) -> None:
+    facts = Facts(
+        storage=ok(
+            Storage(
+                mounts=(Mount(path="/", fstype="ext4"),),
+                places=(Place(name="home", path=f"/home/{account}"),),
+            )
+        ),
+        python=ok(Python(kind="venv", prefix=f"/home/{account}/venv")),
+    )
+    found = redact(Snapshot(facts=facts)).facts
+    assert found.storage.status == "ok" and found.storage.value is not None and found.python.value is not None
+    assert (
+        found.storage.value.mounts == (Mount(path="/", fstype="ext4"),) and found.python.value.kind == "venv"
+    )
+
+
 # ---------------------------------------------------------------------------------------- pieces
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -282,6 +301,10 @@ def test_a_user_called_like_a_package_does_not_rename_the_package() -> None:
         ('{"api_key": "abc"}', '{"api_key": "***"}'),
         ("password: hunter2", "password: ***"),
         ("PGPASSWORD=abc psql", "PGPASSWORD=*** psql"),
+        ('password="correct horse" x', 'password="***" x'),
+        ("error: WANDB_API_KEY=abc x", "error: WANDB_API_KEY=*** x"),
+        ("--name x --password 'a b' --lr 1", "--name x --password '***' --lr 1"),
+        ("token='abc", "token='***'"),
         ("sorted(rows, key=lambda row: row[0])", "sorted(rows, key=lambda row: row[0])"),
         ("expandable_segments:True", "expandable_segments:True"),
         ("a" * 40, "***"),
