@@ -27,11 +27,19 @@ def built(name: str = "flash-attn", **fields: object) -> Packages:
 @pytest.mark.parametrize(
     ("extension", "torch_version", "abi", "expected"),
     [
-        pytest.param({"torch": "2.2", "cxx11_abi": False}, "2.3.0+cu121", False, {FLASH: "fail"}, id="another minor"),
-        pytest.param({"torch": "2.6", "cxx11_abi": True}, "2.6.0+cu124", False, {FLASH: "fail"}, id="another ABI"),
+        pytest.param(
+            {"torch": "2.2", "cxx11_abi": False}, "2.3.0+cu121", False, {FLASH: "fail"}, id="another minor"
+        ),
+        pytest.param(
+            {"torch": "2.6", "cxx11_abi": True}, "2.6.0+cu124", False, {FLASH: "fail"}, id="another ABI"
+        ),
         pytest.param({"torch": "2.6", "cxx11_abi": True}, "2.6.0+cu124", None, {}, id="an ABI nobody read"),
-        pytest.param({"torch": "2.6", "cuda": "11"}, "2.6.0+cu124", None, {FLASH: "fail"}, id="another CUDA major"),
-        pytest.param({"torch": "2.7", "cuda": "12", "cxx11_abi": True}, "2.7.1+cu128", True, {}, id="the right one"),
+        pytest.param(
+            {"torch": "2.6", "cuda": "11"}, "2.6.0+cu124", None, {FLASH: "fail"}, id="another CUDA major"
+        ),
+        pytest.param(
+            {"torch": "2.7", "cuda": "12", "cxx11_abi": True}, "2.7.1+cu128", True, {}, id="the right one"
+        ),
         pytest.param({}, "2.7.1+cu128", True, {}, id="built here: it does not say for what"),
     ],
 )
@@ -42,7 +50,9 @@ def test_flash_attention_belongs_to_one_torch(
 
 
 def test_other_extensions_of_another_torch_are_a_warning() -> None:
-    assert loud(packages=built("torch-scatter", torch="2.3"), torch=torch("2.4.0+cu121")) == {"extension-torch-abi-mismatch": "warn"}
+    assert loud(packages=built("torch-scatter", torch="2.3"), torch=torch("2.4.0+cu121")) == {
+        "extension-torch-abi-mismatch": "warn"
+    }
     assert loud(packages=built("torch-scatter", torch="2.4"), torch=torch("2.4.0+cu121")) == {}
 
 
@@ -53,9 +63,14 @@ def card(name: str, capability: str) -> Gpus:
 def test_flash_attention_on_an_older_card_fails_only_where_it_is_asked_for() -> None:
     asked = Workload(features=("flash-attention-2",))
     have = packages(flash_attn="2.7.4.post1")
-    assert said(packages=have, gpus=card("Tesla V100", "7.0"), workload=asked)["flash-attn-unsupported-gpu"] == "fail"
+    assert (
+        said(packages=have, gpus=card("Tesla V100", "7.0"), workload=asked)["flash-attn-unsupported-gpu"]
+        == "fail"
+    )
     assert said(packages=have, gpus=card("Tesla V100", "7.0"))["flash-attn-unsupported-gpu"] == "note"
-    assert "flash-attn-unsupported-gpu" not in said(packages=have, gpus=card("NVIDIA A10", "8.6"), workload=asked)
+    assert "flash-attn-unsupported-gpu" not in said(
+        packages=have, gpus=card("NVIDIA A10", "8.6"), workload=asked
+    )
     assert "flash-attn-unsupported-gpu" not in said(packages=have, gpus=card("unknown", ""), workload=asked)
 
 
@@ -86,12 +101,22 @@ NEW = libstdcxx("/opt/env/lib/libstdc++.so.6", "3.4.30", "conda")
     [
         pytest.param((OLD, NEW), {"libstdcxx-too-old": "fail"}, id="an old one first on the path"),
         pytest.param((NEW,), {}, id="the environment's own"),
-        pytest.param((libstdcxx("/usr/lib/libstdc++.so.6", "3.4.25", "system"), NEW), {}, id="which of two is loaded is not known"),
+        pytest.param(
+            (libstdcxx("/usr/lib/libstdc++.so.6", "3.4.25", "system"), NEW),
+            {},
+            id="which of two is loaded is not known",
+        ),
     ],
 )
-def test_the_libstdcxx_that_is_loaded_first(copies: tuple[FoundLibrary, ...], expected: dict[str, str]) -> None:
+def test_the_libstdcxx_that_is_loaded_first(
+    copies: tuple[FoundLibrary, ...], expected: dict[str, str]
+) -> None:
     path: Environment = variables(LD_LIBRARY_PATH="/opt/gcc-5/lib64:/opt/other/lib")
-    machine = {"packages": built("paddle", needs_glibcxx="3.4.26"), "libraries": Libraries(items=copies), "environment": path}
+    machine = {
+        "packages": built("paddle", needs_glibcxx="3.4.26"),
+        "libraries": Libraries(items=copies),
+        "environment": path,
+    }
     assert loud(**machine) == expected
     if expected:
         assert "export LD_LIBRARY_PATH=/opt/other/lib" in str(the("libstdcxx-too-old", **machine).advice)
@@ -110,21 +135,63 @@ def bitsandbytes(version: str, builds: tuple[str, ...] | None) -> Packages:
 @pytest.mark.parametrize(
     ("installed", "torch_version", "environment", "expected"),
     [
-        pytest.param(bitsandbytes("0.45.5", ("121", "124")), "2.9.0+cu130", {}, {BNB: "fail"}, id="no build of that CUDA major"),
-        pytest.param(bitsandbytes("0.49.2", ("121", "124")), "2.8.0+cu128", {}, {}, id="a build of the same major may do"),
-        pytest.param(bitsandbytes("0.41.3", ("118", "121", "122")), "2.4.0+cu124", {}, {BNB: "fail"}, id="releases before 0.43 want the very one"),
+        pytest.param(
+            bitsandbytes("0.45.5", ("121", "124")),
+            "2.9.0+cu130",
+            {},
+            {BNB: "fail"},
+            id="no build of that CUDA major",
+        ),
+        pytest.param(
+            bitsandbytes("0.49.2", ("121", "124")),
+            "2.8.0+cu128",
+            {},
+            {},
+            id="a build of the same major may do",
+        ),
+        pytest.param(
+            bitsandbytes("0.41.3", ("118", "121", "122")),
+            "2.4.0+cu124",
+            {},
+            {BNB: "fail"},
+            id="releases before 0.43 want the very one",
+        ),
         pytest.param(bitsandbytes("0.49.2", ("128",)), "2.8.0+cu128", {}, {}, id="the very one"),
-        pytest.param(bitsandbytes("0.49.2", ("128",)), "2.8.0+cu128", {"BNB_CUDA_VERSION": "121"}, {BNB: "fail"}, id="a variable that asks for another"),
-        pytest.param(bitsandbytes("0.45.4.dev0", ()), "2.6.0+cu124", {}, {BNB: "fail"}, id="a checkout without binaries"),
-        pytest.param(bitsandbytes("0.49.2", ()), "2.6.0+cpu", {}, {}, id="a torch without CUDA asks for none"),
-        pytest.param(packages(bitsandbytes="0.45.5"), "2.9.0+cu130", {}, {BNB: "fail"}, id="the wheel's list, where nobody looked into the folder"),
-        pytest.param(packages(bitsandbytes="0.60.0"), "2.30.0+cu140", {}, {}, id="a wheel that no table knows"),
+        pytest.param(
+            bitsandbytes("0.49.2", ("128",)),
+            "2.8.0+cu128",
+            {"BNB_CUDA_VERSION": "121"},
+            {BNB: "fail"},
+            id="a variable that asks for another",
+        ),
+        pytest.param(
+            bitsandbytes("0.45.4.dev0", ()),
+            "2.6.0+cu124",
+            {},
+            {BNB: "fail"},
+            id="a checkout without binaries",
+        ),
+        pytest.param(
+            bitsandbytes("0.49.2", ()), "2.6.0+cpu", {}, {}, id="a torch without CUDA asks for none"
+        ),
+        pytest.param(
+            packages(bitsandbytes="0.45.5"),
+            "2.9.0+cu130",
+            {},
+            {BNB: "fail"},
+            id="the wheel's list, where nobody looked into the folder",
+        ),
+        pytest.param(
+            packages(bitsandbytes="0.60.0"), "2.30.0+cu140", {}, {}, id="a wheel that no table knows"
+        ),
     ],
-)  # fmt: skip
+)
 def test_bitsandbytes_and_the_cuda_of_torch(
     installed: Packages, torch_version: str, environment: dict[str, str], expected: dict[str, str]
 ) -> None:
-    assert loud(packages=installed, torch=torch(torch_version), environment=variables(**environment)) == expected
+    assert (
+        loud(packages=installed, torch=torch(torch_version), environment=variables(**environment)) == expected
+    )
 
 
 NVCC = "nvcc-torch-cuda-mismatch"
@@ -134,11 +201,27 @@ NVCC = "nvcc-torch-cuda-mismatch"
     ("nvcc", "torch_version", "compiled", "environment", "expected"),
     [
         pytest.param("11.8", "2.5.0+cu124", ("setup.py",), {}, {NVCC: "fail"}, id="another major"),
-        pytest.param("12.1", "2.5.0+cu124", ("setup.py",), {}, {}, id="another minor is a warning of torch's, not trouble"),
+        pytest.param(
+            "12.1",
+            "2.5.0+cu124",
+            ("setup.py",),
+            {},
+            {},
+            id="another minor is a warning of torch's, not trouble",
+        ),
         pytest.param("11.8", "2.5.0+cu124", (), {}, {}, id="nothing is compiled"),
         pytest.param("11.8", "2.5.0+cpu", ("setup.py",), {}, {}, id="a torch without CUDA"),
-        pytest.param("13.2", "2.14.0+cu130", ("deepspeed",), {}, {NVCC: "fail"}, id="DeepSpeed mixes no minors of CUDA 13"),
-        pytest.param("13.2", "2.14.0+cu130", ("deepspeed",), {"DS_SKIP_CUDA_CHECK": "1"}, {}, id="told not to look"),
+        pytest.param(
+            "13.2",
+            "2.14.0+cu130",
+            ("deepspeed",),
+            {},
+            {NVCC: "fail"},
+            id="DeepSpeed mixes no minors of CUDA 13",
+        ),
+        pytest.param(
+            "13.2", "2.14.0+cu130", ("deepspeed",), {"DS_SKIP_CUDA_CHECK": "1"}, {}, id="told not to look"
+        ),
         pytest.param("13.2", "2.14.0+cu130", ("setup.py",), {}, {}, id="torch itself does"),
         pytest.param(None, "2.5.0+cu124", ("setup.py",), {}, {}, id="no toolkit found is another matter"),
     ],
@@ -147,4 +230,7 @@ def test_the_toolkit_that_compiles_is_of_torchs_major(
     nvcc: str | None, torch_version: str, compiled: tuple[str, ...], environment: dict[str, str], expected: dict[str, str]
 ) -> None:  # fmt: skip
     libraries = Libraries(nvcc_version=nvcc, compiles_extensions=compiled)
-    assert loud(libraries=libraries, torch=torch(torch_version), environment=variables(**environment)) == expected
+    assert (
+        loud(libraries=libraries, torch=torch(torch_version), environment=variables(**environment))
+        == expected
+    )

@@ -28,22 +28,74 @@ def test_two_copies_in_one_folder(loads: str | None, gpus: Any, level: str) -> N
 
 
 MISMATCH = "onnxruntime-cuda-major-mismatch"
-CUBLAS_11 = Libraries(items=(FoundLibrary(soname="libcublasLt.so.11", path="/usr/local/cuda/lib64/libcublasLt.so.11"),))
+CUBLAS_11 = Libraries(
+    items=(FoundLibrary(soname="libcublasLt.so.11", path="/usr/local/cuda/lib64/libcublasLt.so.11"),)
+)
 
 
 @pytest.mark.parametrize(
     ("machine", "expected"),
     [
-        pytest.param({"packages": packages(onnxruntime_gpu="1.18.1"), "torch": torch("2.5.1+cu124")}, {MISMATCH: "fail"}, id="links CUDA 11, torch brings 12"),
-        pytest.param({"packages": packages(onnxruntime_gpu="1.18.1"), "torch": torch("2.5.1+cu124"), "libraries": CUBLAS_11}, {}, id="a toolkit of the wanted major is there"),
-        pytest.param({"packages": packages(onnxruntime_gpu="1.18.1", nvidia_cublas_cu11="11.11.3.6"), "torch": torch("2.5.1+cu124")}, {}, id="wheels of the wanted major are there"),
-        pytest.param({"packages": packages(onnxruntime_gpu="1.18.1"), "torch": torch("2.5.1+cu124"), "libraries": Reading(status="failed")}, {MISMATCH: "warn"}, id="the libraries could not be read"),
-        pytest.param({"packages": packages(onnxruntime_gpu="1.23.2"), "torch": torch("2.5.1+cu124")}, {}, id="both 12, both cuDNN 9"),
-        pytest.param({"packages": packages(onnxruntime_gpu="1.20.1"), "torch": torch("2.3.1+cu121")}, {MISMATCH: "fail"}, id="wants cuDNN 9, torch 2.3 brings 8"),
-        pytest.param({"packages": packages(onnxruntime_gpu="1.27.0"), "driver": Driver(version="550.90.07", cuda_version="12.4")}, {MISMATCH: "fail"}, id="CUDA 13 on a driver of 12"),
-        pytest.param({"packages": packages(onnxruntime_gpu="1.27.0"), "torch": torch("2.14.1+cu130")}, {}, id="CUDA 13 with torch's 13"),
-        pytest.param({"packages": packages(onnxruntime="1.23.2"), "torch": torch("2.3.1+cu118")}, {}, id="the CPU package links none"),
+        pytest.param(
+            {"packages": packages(onnxruntime_gpu="1.18.1"), "torch": torch("2.5.1+cu124")},
+            {MISMATCH: "fail"},
+            id="links CUDA 11, torch brings 12",
+        ),
+        pytest.param(
+            {
+                "packages": packages(onnxruntime_gpu="1.18.1"),
+                "torch": torch("2.5.1+cu124"),
+                "libraries": CUBLAS_11,
+            },
+            {},
+            id="a toolkit of the wanted major is there",
+        ),
+        pytest.param(
+            {
+                "packages": packages(onnxruntime_gpu="1.18.1", nvidia_cublas_cu11="11.11.3.6"),
+                "torch": torch("2.5.1+cu124"),
+            },
+            {},
+            id="wheels of the wanted major are there",
+        ),
+        pytest.param(
+            {
+                "packages": packages(onnxruntime_gpu="1.18.1"),
+                "torch": torch("2.5.1+cu124"),
+                "libraries": Reading(status="failed"),
+            },
+            {MISMATCH: "warn"},
+            id="the libraries could not be read",
+        ),
+        pytest.param(
+            {"packages": packages(onnxruntime_gpu="1.23.2"), "torch": torch("2.5.1+cu124")},
+            {},
+            id="both 12, both cuDNN 9",
+        ),
+        pytest.param(
+            {"packages": packages(onnxruntime_gpu="1.20.1"), "torch": torch("2.3.1+cu121")},
+            {MISMATCH: "fail"},
+            id="wants cuDNN 9, torch 2.3 brings 8",
+        ),
+        pytest.param(
+            {
+                "packages": packages(onnxruntime_gpu="1.27.0"),
+                "driver": Driver(version="550.90.07", cuda_version="12.4"),
+            },
+            {MISMATCH: "fail"},
+            id="CUDA 13 on a driver of 12",
+        ),
+        pytest.param(
+            {"packages": packages(onnxruntime_gpu="1.27.0"), "torch": torch("2.14.1+cu130")},
+            {},
+            id="CUDA 13 with torch's 13",
+        ),
+        pytest.param(
+            {"packages": packages(onnxruntime="1.23.2"), "torch": torch("2.3.1+cu118")},
+            {},
+            id="the CPU package links none",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_majors_it_links_to(machine: dict[str, Any], expected: dict[str, str]) -> None:
     assert loud(**machine) == expected

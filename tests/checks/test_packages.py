@@ -14,7 +14,9 @@ ENV = "/opt/env/lib/python3.12/site-packages"
 def two(name: str, first: tuple[str, str], second: tuple[str, str]) -> Packages:
     """Two copies of one distribution as ``(version, folder)``, in import order."""
     return Packages(
-        items=tuple(Distribution(name=name, version=version, location=place) for version, place in (first, second)),
+        items=tuple(
+            Distribution(name=name, version=version, location=place) for version, place in (first, second)
+        ),
         complete=False,
     )
 
@@ -25,17 +27,51 @@ CONDA = Python(conda_env="env", kind="conda", user_site_enabled=True, user_site_
 @pytest.mark.parametrize(
     ("packages", "python", "expected"),
     [
-        pytest.param(two("torch", ("2.6.0", HOME), ("2.8.0", ENV)), CONDA, {"user-site-shadows-env": "fail"}, id="torch from ~/.local"),
-        pytest.param(two("scipy", ("1.9", HOME), ("1.14", ENV)), CONDA, {"user-site-shadows-env": "warn"}, id="another package from ~/.local"),
+        pytest.param(
+            two("torch", ("2.6.0", HOME), ("2.8.0", ENV)),
+            CONDA,
+            {"user-site-shadows-env": "fail"},
+            id="torch from ~/.local",
+        ),
+        pytest.param(
+            two("scipy", ("1.9", HOME), ("1.14", ENV)),
+            CONDA,
+            {"user-site-shadows-env": "warn"},
+            id="another package from ~/.local",
+        ),
         pytest.param(two("scipy", ("1.14", HOME), ("1.14", ENV)), CONDA, {}, id="the same version in both"),
         pytest.param(two("scipy", ("1.14", ENV), ("1.9", HOME)), CONDA, {}, id="the environment comes first"),
-        pytest.param(two("scipy", ("1.9", HOME), ("1.14", ENV)), Python(kind="venv", user_site_enabled=False), {}, id="a venv without the user site"),
-        pytest.param(two("numpy", ("2.1", HOME), ("1.21", "/usr/lib/python3/dist-packages")), Python(kind="system", user_site_enabled=True), {}, id="pip --user over the distribution's own Python"),
-        pytest.param(two("jinja2", ("3.1", "/usr/local/lib/python3.10/dist-packages"), ("3.0", "/usr/lib/python3/dist-packages")), Python(kind="system"), {}, id="pip over apt in an image"),
-        pytest.param(two("tokenizers", ("0.13", ENV), ("0.19", ENV)), CONDA, {"duplicate-distribution-metadata": "warn"}, id="two dist-info in one folder"),
+        pytest.param(
+            two("scipy", ("1.9", HOME), ("1.14", ENV)),
+            Python(kind="venv", user_site_enabled=False),
+            {},
+            id="a venv without the user site",
+        ),
+        pytest.param(
+            two("numpy", ("2.1", HOME), ("1.21", "/usr/lib/python3/dist-packages")),
+            Python(kind="system", user_site_enabled=True),
+            {},
+            id="pip --user over the distribution's own Python",
+        ),
+        pytest.param(
+            two(
+                "jinja2",
+                ("3.1", "/usr/local/lib/python3.10/dist-packages"),
+                ("3.0", "/usr/lib/python3/dist-packages"),
+            ),
+            Python(kind="system"),
+            {},
+            id="pip over apt in an image",
+        ),
+        pytest.param(
+            two("tokenizers", ("0.13", ENV), ("0.19", ENV)),
+            CONDA,
+            {"duplicate-distribution-metadata": "warn"},
+            id="two dist-info in one folder",
+        ),
         pytest.param(two("tokenizers", ("0.19", ENV), ("0.19", ENV)), CONDA, {}, id="the same version twice"),
     ],
-)  # fmt: skip
+)
 def test_of_two_copies_only_a_hidden_or_stale_one_is_trouble(
     packages: Packages, python: Python, expected: dict[str, str]
 ) -> None:
@@ -48,8 +84,12 @@ def test_the_user_site_is_out_of_the_way_when_the_variable_says_so() -> None:
 
 
 def test_two_copies_of_torch_in_an_overlay_are_a_note() -> None:
-    overlay = two("torch", ("2.8.0", "/venv/lib/python3.12/site-packages"), ("2.6.0", "/usr/lib/python3/dist-packages"))
-    assert said(packages=overlay, python=Python(kind="venv", user_site_enabled=False)) == {"duplicate-distribution-metadata": "note"}
+    overlay = two(
+        "torch", ("2.8.0", "/venv/lib/python3.12/site-packages"), ("2.6.0", "/usr/lib/python3/dist-packages")
+    )
+    assert said(packages=overlay, python=Python(kind="venv", user_site_enabled=False)) == {
+        "duplicate-distribution-metadata": "note"
+    }
 
 
 def test_the_shadowing_torch_is_the_cause_and_its_mismatch_the_symptom() -> None:
@@ -62,9 +102,13 @@ def test_the_shadowing_torch_is_the_cause_and_its_mismatch_the_symptom() -> None
 
 
 def test_a_torch_that_was_cut_off_is_broken_however_that_shows() -> None:
-    missing = Packages(items=(Distribution(name="torch", version="2.8.0", missing_files=("torch/lib/libtorch_cuda.so",)),))
+    missing = Packages(
+        items=(Distribution(name="torch", version="2.8.0", missing_files=("torch/lib/libtorch_cuda.so",)),)
+    )
     assert loud(packages=missing, torch=torch("2.8.0+cu128")) == {"torch-install-broken": "fail"}
-    broken = Torch(version="2.8.0+cu128", cuda="12.8", broken="torch/_C.cpython-311-x86_64-linux-gnu.so is missing")
+    broken = Torch(
+        version="2.8.0+cu128", cuda="12.8", broken="torch/_C.cpython-311-x86_64-linux-gnu.so is missing"
+    )
     assert loud(torch=broken) == {"torch-install-broken": "fail"}
     gone = Packages(leftovers=("~orch-2.6.0.dist-info", "~orch"))
     assert loud(packages=gone, torch=Reading(status="absent")) == {"torch-install-broken": "fail"}
@@ -76,5 +120,11 @@ def test_leftovers_beside_a_whole_torch_are_a_note() -> None:
 
 
 def test_files_missing_from_another_distribution_are_a_warning() -> None:
-    cut = Packages(items=(Distribution(name="tokenizers", version="0.22.0", missing_files=("tokenizers/tokenizers.abi3.so",)),))
+    cut = Packages(
+        items=(
+            Distribution(
+                name="tokenizers", version="0.22.0", missing_files=("tokenizers/tokenizers.abi3.so",)
+            ),
+        )
+    )
     assert loud(packages=cut) == {"distribution-files-missing": "warn"}

@@ -30,15 +30,35 @@ PYTHON = Python(version="3.8.18", executable="/opt/py/bin/python")
         pytest.param(needing("accelerate", "psutil>=5"), {UNMET: "warn"}, id="a core package lacks one"),
         pytest.param(needing("accelerate", "psutil>=5", psutil="6.1.0"), {}, id="met"),
         pytest.param(needing("accelerate", "psutil>=5", psutil="4.0"), {UNMET: "warn"}, id="too old"),
-        pytest.param(needing("my-lab-tools", "psutil>=5"), {UNMET: "note"}, id="of other packages only counted"),
-        pytest.param(needing("accelerate", "sagemaker; extra == 'sagemaker'"), {}, id="an extra nobody asked for"),
-        pytest.param(needing("accelerate", "tomli; python_version < '3.11'"), {UNMET: "warn"}, id="a marker that holds there, not here"),
-        pytest.param(needing("accelerate", "foo; python_version >= '3.9'"), {}, id="a marker that holds here, not there"),
-        pytest.param(needing("accelerate", "pywin32; sys_platform == 'win32'"), {}, id="for another system, which the host does not say"),
+        pytest.param(
+            needing("my-lab-tools", "psutil>=5"), {UNMET: "note"}, id="of other packages only counted"
+        ),
+        pytest.param(
+            needing("accelerate", "sagemaker; extra == 'sagemaker'"), {}, id="an extra nobody asked for"
+        ),
+        pytest.param(
+            needing("accelerate", "tomli; python_version < '3.11'"),
+            {UNMET: "warn"},
+            id="a marker that holds there, not here",
+        ),
+        pytest.param(
+            needing("accelerate", "foo; python_version >= '3.9'"),
+            {},
+            id="a marker that holds here, not there",
+        ),
+        pytest.param(
+            needing("accelerate", "pywin32; sys_platform == 'win32'"),
+            {},
+            id="for another system, which the host does not say",
+        ),
         pytest.param(needing("accelerate", "not a ( requirement"), {}, id="a line that cannot be read"),
-        pytest.param(needing("torch", "nvidia-cudnn-cu12==9.1.0.70", "triton==3.1.0"), {}, id="wheels of CUDA have a check of their own"),
+        pytest.param(
+            needing("torch", "nvidia-cudnn-cu12==9.1.0.70", "triton==3.1.0"),
+            {},
+            id="wheels of CUDA have a check of their own",
+        ),
     ],
-)  # fmt: skip
+)
 def test_requirements_of_the_installed(installed: Packages, expected: dict[str, str]) -> None:
     given_ids = said(packages=installed, python=PYTHON)
     assert {name: level for name, level in given_ids.items() if name == UNMET} == expected
@@ -50,7 +70,9 @@ def test_what_is_not_in_an_excerpt_is_not_missing() -> None:
 
 
 @given(
-    st.sampled_from(["python_version", "platform_machine", "sys_platform", "platform_release", "python_full_version"]),
+    st.sampled_from(
+        ["python_version", "platform_machine", "sys_platform", "platform_release", "python_full_version"]
+    ),
     st.booleans(),
 )
 def test_a_marker_on_something_unknown_is_never_answered_from_our_own_machine(name: str, known: bool) -> None:
@@ -61,7 +83,10 @@ def test_a_marker_on_something_unknown_is_never_answered_from_our_own_machine(na
 
 # ---------------------------------------------------------------------------------------------------- the working directory
 def project(*lines: str) -> Project:
-    return Project(cwd="/root/work", requirements=tuple(Requirement(line=line, file="requirements.txt") for line in lines))
+    return Project(
+        cwd="/root/work",
+        requirements=tuple(Requirement(line=line, file="requirements.txt") for line in lines),
+    )
 
 
 REPLACE = "requirements-would-replace-torch"
@@ -85,7 +110,12 @@ REPLACE = "requirements-would-replace-torch"
     ],
 )
 def test_requirements_that_would_replace_the_torch(line: str, expected: dict[str, str]) -> None:
-    machine = {"project": project(line), "torch": torch("2.8.0+cu128"), "packages": packages(torch="2.8.0"), "python": Python(version="3.11.9")}
+    machine = {
+        "project": project(line),
+        "torch": torch("2.8.0+cu128"),
+        "packages": packages(torch="2.8.0"),
+        "python": Python(version="3.11.9"),
+    }
     assert loud(**machine) == expected
 
 
@@ -97,7 +127,9 @@ NO_WHEEL = "python-version-no-wheel"
     [
         pytest.param("torch==1.13.1", "3.11", "win_amd64", {NO_WHEEL: "fail"}, id="1.13 for 3.11 on Windows"),
         pytest.param("torch==1.13.1", "3.11", None, {}, id="1.13 for 3.11 on Linux"),
-        pytest.param("torch==2.5.1", "3.13", "macosx_14_0_arm64", {NO_WHEEL: "fail"}, id="2.5 for 3.13 on a Mac"),
+        pytest.param(
+            "torch==2.5.1", "3.13", "macosx_14_0_arm64", {NO_WHEEL: "fail"}, id="2.5 for 3.13 on a Mac"
+        ),
         pytest.param("torch==2.5.1", "3.13", None, {}, id="2.5 for 3.13 on Linux"),
         pytest.param("torch==2.8.0", "3.14.0", None, {NO_WHEEL: "fail"}, id="2.8 for 3.14"),
         pytest.param("torch<2.0", "3.12", None, {NO_WHEEL: "fail"}, id="an upper bound below every wheel"),
@@ -105,7 +137,9 @@ NO_WHEEL = "python-version-no-wheel"
         pytest.param("torch>=1.10", "3.7.16", None, {}, id="an old Python that a release still has"),
         pytest.param("torch>=2.0", "3.17", None, {}, id="a Python of the future may have wheels by then"),
         pytest.param("torch==3.1.0", "3.12", None, {}, id="a torch that no table knows"),
-        pytest.param("transformers==5.2.0", "3.9.18", None, {NO_WHEEL: "fail"}, id="transformers 5 wants 3.10"),
+        pytest.param(
+            "transformers==5.2.0", "3.9.18", None, {NO_WHEEL: "fail"}, id="transformers 5 wants 3.10"
+        ),
         pytest.param("transformers==4.49.0", "3.9.18", None, {}, id="transformers 4.49 does not"),
         pytest.param("numpy==1.26.4", "3.13", None, {}, id="a package we keep no table of"),
     ],
@@ -114,7 +148,15 @@ def test_wheels_for_the_python_that_is_there(
     line: str, python: str, platform: str | None, expected: dict[str, str]
 ) -> None:
     absent: Reading[object] = Reading(status="absent")
-    assert loud(project=project(line), python=Python(version=python), host=Host(wheel_platform=platform), torch=absent) == expected
+    assert (
+        loud(
+            project=project(line),
+            python=Python(version=python),
+            host=Host(wheel_platform=platform),
+            torch=absent,
+        )
+        == expected
+    )
 
 
 def test_a_pin_that_is_already_met_asks_for_no_wheel() -> None:
@@ -125,21 +167,45 @@ def test_a_pin_that_is_already_met_asks_for_no_wheel() -> None:
 @pytest.mark.parametrize(
     ("run", "installed", "expected"),
     [
-        pytest.param(Workload(imports=("sklearn",)), Packages(complete=True), ["scikit-learn"], id="an import under another name"),
+        pytest.param(
+            Workload(imports=("sklearn",)),
+            Packages(complete=True),
+            ["scikit-learn"],
+            id="an import under another name",
+        ),
         pytest.param(Workload(imports=("sklearn",)), packages(scikit_learn="1.5"), [], id="installed"),
         pytest.param(Workload(imports=("sklearn",)), packages(), [], id="an excerpt does not tell"),
-        pytest.param(Workload(imports=("utils", "model")), Packages(complete=True), [], id="files of the project"),
-        pytest.param(Workload(imports=("cv2",)), packages(True, opencv_python_headless="4.10"), [], id="the headless twin"),
-        pytest.param(Workload(features=("trainer",)), packages(True, transformers="4.49.0"), ["accelerate"], id="a Trainer without accelerate"),
+        pytest.param(
+            Workload(imports=("utils", "model")), Packages(complete=True), [], id="files of the project"
+        ),
+        pytest.param(
+            Workload(imports=("cv2",)),
+            packages(True, opencv_python_headless="4.10"),
+            [],
+            id="the headless twin",
+        ),
+        pytest.param(
+            Workload(features=("trainer",)),
+            packages(True, transformers="4.49.0"),
+            ["accelerate"],
+            id="a Trainer without accelerate",
+        ),
     ],
-)  # fmt: skip
+)
 def test_packages_that_the_run_needs(run: Workload, installed: Packages, expected: list[str]) -> None:
     from tests.checks.judged import findings
 
-    assert [item.subject for item in findings(workload=run, packages=installed) if item.id == "needed-package-missing"] == expected
+    assert [
+        item.subject
+        for item in findings(workload=run, packages=installed)
+        if item.id == "needed-package-missing"
+    ] == expected
 
 
 def test_the_default_onnx_exporter_needs_onnxscript_from_torch_2_9() -> None:
-    run, missing = Workload(features=("onnx-export-default-exporter",)), Packages(not_installed=("onnxscript",), complete=False)
+    run, missing = (
+        Workload(features=("onnx-export-default-exporter",)),
+        Packages(not_installed=("onnxscript",), complete=False),
+    )
     assert the("needed-package-missing", workload=run, packages=missing, torch=torch("2.9.0")).level == "fail"
     assert loud(workload=run, packages=missing, torch=torch("2.8.0")) == {}
