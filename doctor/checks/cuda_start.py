@@ -8,7 +8,7 @@ from doctor.checks import check, evidence
 from doctor.checks.advice import is_tenant
 from doctor.model import Container, Driver, Evidence, Finding, Gpus, Host, Platform, Reading, t
 from doctor.tables.drivers import number
-from doctor.tables.gpus import is_consumer
+from doctor.tables.gpus import is_consumer, is_sxm
 
 
 @check("nvml-lost-in-container", "gpu-device-permission")
@@ -16,15 +16,16 @@ def device_nodes_open(driver: Driver, container: Reading[Container]) -> Iterator
     """May this session open the GPU's device files?"""
     refused = {name: error for name, error in driver.device_nodes.items() if error in ("EPERM", "EACCES")}
     inside = container.value.inside if container.value else None
-    if refused and inside and driver.nvml_error != 0:
+    unknown_error = driver.nvml_error == 999 and not driver.device_nodes
+    if inside and driver.nvml_error != 0 and (refused or unknown_error):
         yield Finding(
             id="nvml-lost-in-container",
             level="fail",
-            subject=next(iter(sorted(refused))),
+            subject=min(refused, default="GPU"),
             title=t(
                 "the container has lost its GPUs: {node} is there, opening it gives {error}",
                 node=min(refused), error=refused[min(refused)],
-            ),
+            ) if refused else t("the container has lost its GPUs: NVML answers with error 999 (unknown error), the sign of revoked device access"),
             evidence=_nodes(refused) + evidence(driver__nvml_error=driver.nvml_error),
             advice=t(
                 "Save your work, then restart the container (on a rental platform: restart the instance in its panel). Nothing inside it is broken. The host's owner stops it from coming back with the cgroupfs driver or explicit --device options."
@@ -98,12 +99,16 @@ _CUDA_MEANS = {
 
 @check("fabric-manager-not-running", "cuda-init-fails")
 def cuda_starts(
-    driver: Driver, container: Reading[Container], platform: Reading[Platform], host: Reading[Host]
+    driver: Driver,
+    container: Reading[Container],
+    platform: Reading[Platform],
+    host: Reading[Host],
+    gpus: Reading[Gpus],
 ) -> Iterator[Finding]:
     """Does CUDA start, and where cards are joined by NVSwitch, does the fabric manager run?"""
     error = driver.cuda_init_error
     service = (host.value.services if host.value else {}).get("nvidia-fabricmanager")
-    if error != 0 and driver.nvswitch and (error == 802 or _fabric_is_down(driver, service)):
+    if error != 0 and _has_switch(driver, gpus) and (error == 802 or _fabric_is_down(driver, service)):
         yield Finding(
             id="fabric-manager-not-running",
             level="fail",
@@ -126,6 +131,14 @@ def cuda_starts(
             evidence=evidence(driver__cuda_init_error=error),
             advice=t("Restart the container or the instance; if the number stays, take another machine and report it."),
         )  # fmt: skip
+
+
+def _has_switch(driver: Driver, gpus: Reading[Gpus]) -> bool:
+    """NVSwitch seen, or not looked for where the cards are of the kind that is joined by it."""
+    if driver.nvswitch is not None:
+        return driver.nvswitch
+    cards = gpus.value.items if gpus.value else ()
+    return driver.fabric_state is not None or (len(cards) >= 4 and all(is_sxm(gpu.name) for gpu in cards))
 
 
 def _fabric_is_down(driver: Driver, service: str | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from doctor.checks import check, evidence
@@ -14,6 +15,7 @@ from doctor.model import (
     Finding,
     Gpu,
     Gpus,
+    Host,
     Level,
     Platform,
     Reading,
@@ -22,7 +24,7 @@ from doctor.model import (
     t,
 )  # fmt: skip
 from doctor.tables.drivers import at_least, newest_known_capability, number
-from doctor.tables.gpus import is_rtx_40
+from doctor.tables.gpus import is_data_center, is_rtx_40
 
 
 def working(gpus: Gpus) -> list[Gpu]:
@@ -44,9 +46,11 @@ def a_gpu_is_visible(
     if (gpus.status in ("skipped", "failed") and not unreachable) or (gpus.value and gpus.value.items):
         return
     if platform.value and platform.value.no_gpu_mode:
+        yield _started_without_a_card(platform.value)
         return
     rented = (platform.value.gpus_rented if platform.value else None) or 0
-    there = bool(known.kernel_module_version or known.pci_gpu_count or known.nvml_error == 18 or rented)
+    unloaded = known.nvml_error == 9 and known.pci_gpu_count != 0
+    there = bool(known.kernel_module_version or known.pci_gpu_count or rented or unloaded)
     mask = environment.value.get("NVIDIA_VISIBLE_DEVICES") if environment.value else None
     yield Finding(
         id="no-gpu-visible",
@@ -62,6 +66,18 @@ def a_gpu_is_visible(
         ) + tuple(Evidence(fact=f"driver.device_nodes.{node}", value=error) for node, error in sorted(known.device_nodes.items()) if error),
         advice=_how_to_get_one(container, platform, known) if there else None,
         cause_of=("cuda-init-fails", "torch-cpu-only-build"),
+    )  # fmt: skip
+
+
+def _started_without_a_card(platform: Platform) -> Finding:
+    return Finding(
+        id="no-gpu-visible",
+        level="note",
+        subject="GPU",
+        title=t("this instance was started in no-card mode: half a core, 2 GB of memory, no GPU"),
+        evidence=evidence(platform__name=platform.name, platform__no_gpu_mode=platform.no_gpu_mode),
+        advice=t("Good for copying data, installing packages and editing. For training, shut it down and start it with its GPU."),
+        cause_of=("cuda-init-fails", "torch-cpu-only-build", "cgroup-memory-below-host", "cpu-quota-below-host-count"),
     )  # fmt: skip
 
 
@@ -134,6 +150,8 @@ def as_many_gpus_as_rented(
     rented = platform.value.gpus_rented if platform.value else None
     on_bus = driver.value.pci_gpu_count if driver.value else None
     inside = container.value.inside if container.value else None
+    if "items" in gpus.unread:
+        return
     if rented and count < rented:
         yield Finding(
             id="fewer-gpus-than-rented",
@@ -164,26 +182,56 @@ def card_names(gpus: Gpus) -> tuple[Evidence, ...]:
 
 @check("nccl-p2p-hang-risk")
 def cards_can_talk_to_each_other(
-    gpus: Gpus, driver: Driver, environment: Reading[Environment]
+    gpus: Gpus, driver: Driver, environment: Reading[Environment], host: Reading[Host]
 ) -> Iterator[Finding]:
     """Will NCCL try direct copies between cards that cannot do them?"""
-    cards = [gpu.name for gpu in working(gpus) if is_rtx_40(gpu.name)]
     variables = environment.value
-    version = driver.version or ""
-    # 550.40.07 is the first driver that reports peer access between GeForce 40 cards as absent.
-    if len(cards) < 2 or not number(version) or at_least(version, "550.40.07"):
-        return
     if variables and variables.get("NCCL_P2P_DISABLE") not in (None, "0"):
         return
     level: Level = "warn" if variables and variables.complete else "note"
-    yield Finding(
-        id="nccl-p2p-hang-risk",
-        level=level,
-        subject="NCCL_P2P_DISABLE",
-        title=t("{count} {gpu} cards under driver {driver}, which says they can copy to each other directly; they cannot, and NCCL may hang or give wrong results", count=len(cards), gpu=cards[0], driver=version),
-        evidence=evidence(driver__version=version) + card_names(gpus),
-        advice=t("export NCCL_P2P_DISABLE=1 before a run on several cards (accelerate also asks for NCCL_IB_DISABLE=1). A driver from 550.40.07 on needs neither."),
-    )  # fmt: skip
+    version = driver.version or ""
+    # 550.40.07 is the first driver that reports peer access between GeForce 40 cards as absent.
+    cards = [gpu.name for gpu in working(gpus) if is_rtx_40(gpu.name)]
+    if len(cards) > 1 and number(version) and not at_least(version, "550.40.07"):
+        yield Finding(
+            id="nccl-p2p-hang-risk",
+            level=level,
+            subject="NCCL_P2P_DISABLE",
+            title=t(
+                "{count} {gpu} cards under driver {driver}, which says they can copy to each other directly; they cannot, and NCCL may hang or give wrong results",
+                count=len(cards),
+                gpu=cards[0],
+                driver=version,
+            ),
+            evidence=evidence(driver__version=version) + card_names(gpus),
+            advice=t(
+                "export NCCL_P2P_DISABLE=1 before a run on several cards (accelerate also asks for NCCL_IB_DISABLE=1). A driver from 550.40.07 on needs neither."
+            ),
+        )
+        return
+    machine = host.value.virtual_machine if host.value else None
+    link = gpus.topology_worst_link or ""
+    if (
+        len(working(gpus)) > 1
+        and machine
+        and _passed_through(machine)
+        and link in ("PIX", "PXB", "PHB", "NODE", "SYS")
+    ):
+        yield Finding(
+            id="nccl-p2p-hang-risk",
+            level="note" if all(is_data_center(gpu.name) for gpu in working(gpus)) else level,
+            subject="NCCL_P2P_DISABLE",
+            title=t("{count} cards in a virtual machine ({machine}) see each other over PCIe only ({link}): direct copies between them often hang there", count=len(working(gpus)), machine=machine, link=link),
+            evidence=evidence(host__virtual_machine=machine, gpus__topology_worst_link=link) + card_names(gpus),
+            advice=t("When the first all-reduce hangs: export NCCL_P2P_DISABLE=1 (NCCL then copies through shared memory). The host's owner can switch off ACS and IOMMU instead."),
+        )  # fmt: skip
+
+
+def _passed_through(machine: str) -> bool:
+    """A hypervisor that cards are passed to by hand; the large clouds set theirs up for it."""
+    return not re.search(
+        r"amazon|ec2|google|gce|microsoft|hyper-v|azure|alibaba|tencent", machine, re.IGNORECASE
+    )
 
 
 @check("gpu-unknown-to-this-version")

@@ -23,6 +23,7 @@ from doctor.model import (
     t,
 )
 from doctor.tables.drivers import Number, number
+from doctor.tables.torch_builds import pin_of
 
 
 @check("ld-library-path-shadows-bundled-cuda")
@@ -66,7 +67,18 @@ def _bundled_version(
     ]
     if wheels:
         return wheels[0].version
-    return torch.cudnn_version if component == "cudnn" else torch.nccl_version if component == "nccl" else None  # fmt: skip
+    return _by_the_build(component, torch)
+
+
+def _by_the_build(component: str | None, torch: Torch) -> str | None:
+    """Return what the build is known to bring; a toolkit's own libraries carry the toolkit's number."""
+    pin = pin_of(torch.version, torch.cuda)
+    if component == "cudnn":
+        return torch.cudnn_version or (pin.cudnn if pin else None)
+    if component == "nccl":
+        return torch.nccl_version or (pin.nccl if pin else None)
+    follows = component in ("nvjitlink", "cublas", "cuda-runtime", "cuda-nvrtc")
+    return torch.cuda if pin and follows else None
 
 
 def _suffix(torch: Torch) -> tuple[str, ...]:
@@ -87,7 +99,7 @@ def _clash(library: FoundLibrary, own: str) -> Level | None:
     if component == "cudnn":
         if theirs[0] != mine[0]:
             return None  # libcudnn.so.8 and libcudnn.so.9 are two names: the loader takes each for its own
-        return "fail" if mine[0] <= 8 else "warn"
+        return "fail" if mine[0] <= 8 or theirs[:2] < mine[:2] else "warn"
     if component == "nccl":
         return "warn" if theirs < mine else None
     if theirs[0] != mine[0]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from doctor.checks import check, evidence
 from doctor.checks.versions import pip
-from doctor.model import Distribution, Evidence, Finding, Packages, Python, Reading, Torch, t
+from doctor.model import Distribution, Evidence, Finding, Level, Packages, Python, Reading, Torch, t
 from doctor.tables.drivers import number
 from doctor.tables.torch_builds import pin_of
 
@@ -70,9 +70,10 @@ _OTHER_USERS = re.compile(
 
 
 def _is_left_over(item: Distribution, major: str, mine: str, packages: Packages) -> bool:
-    """Whether nothing needs ``item``: known only where torch's own requirements are, and no other CUDA user is here."""
+    """Whether nothing needs ``item``: not torch, whose own major is told by its name, and no other CUDA user here."""
     torch = packages.get("torch")
-    if torch is None or torch.requires_dist is None or not major:
+    requirements_known = torch is not None and torch.requires_dist is not None
+    if not major or (major == mine and not requirements_known):
         return False
     if any(_OTHER_USERS.search(other.name) for other in packages.items if other.name != item.name):
         return False
@@ -136,37 +137,55 @@ def nvidia_wheels_are_what_torch_pins(
 ) -> Iterator[Finding]:
     """Are the nvidia wheels of the versions that the installed torch was built with?"""
     pins = _pins(packages, torch)
-    drifted = [
-        (index, item, pins[item.name])
-        for index, item, _, _ in nvidia_wheels(packages)
-        if item.version and _differs(item, pins)
+    rows = [
+        (_how_bad(component, item.version, pins[item.name]), index, item, pins[item.name])
+        for index, item, component, _ in nvidia_wheels(packages)
+        if item.name in pins and item.version
     ]
+    order: tuple[Level, ...] = ("fail", "warn", "note")
+    drifted = [(level, index, item, pinned) for level, index, item, pinned in rows if level]
     if not drifted:
         return
-    older = [row for row in drifted if number(row[1].version) < number(row[2])]
-    _, item, pinned = (older or drifted)[0]
+    level, _, item, pinned = min(drifted, key=lambda row: order.index(row[0]))
     yield Finding(
         id="nvidia-wheel-version-drift",
-        level="warn",
+        level=level,
         subject=item.name,
         title=t(
-            "{name} is {have}, torch {torch} was built with and pins {pinned}: an older one lacks symbols, import torch may fail",
+            "{name} is {have}, torch {torch} was built with {pinned}: it lacks what torch asks for, and import torch or the first call fails",
             name=item.name, have=item.version, torch=torch.version, pinned=pinned,
-        ) if older else t(
+        ) if level == "fail" else t(
             "{name} is {have}, torch {torch} was built with and pins {pinned}",
             name=item.name, have=item.version, torch=torch.version, pinned=pinned,
         ),
         evidence=(
-            *(Evidence(fact=f"packages.items[{place}].version", value=f"{one.name} {one.version}") for place, one, _ in drifted),
+            *(Evidence(fact=f"packages.items[{index}].version", value=f"{one.name} {one.version}") for _, index, one, _ in drifted),
             *evidence(torch__version=torch.version, torch__cuda=torch.cuda),
         ),
-        advice=t("{pip} install --no-deps {wanted}", pip=pip(python), wanted=" ".join(f"{one.name}=={version}" for _, one, version in drifted)),
+        advice=t("{pip} install --no-deps {wanted}", pip=pip(python), wanted=" ".join(sorted(f"{one.name}=={version}" for _, _, one, version in drifted))),
         cause_of=("torch-import-fails",),
     )  # fmt: skip
 
 
+def _how_bad(component: str, have: str, pinned: str) -> Level | None:
+    """Return how bad it is to have another version than the pinned one; None: it is that one, or as good.
+
+    A newer one of the same major serves what the pinned one did. An older minor lacks symbols (nvJitLink, NCCL) or is
+    refused by torch at the first call (cuDNN). Another major of cuDNN is another library name.
+    """
+    mine, wanted = number(have), number(pinned)
+    if not mine or not wanted or mine[: len(wanted)] == wanted:
+        return None
+    strict = component in ("cudnn", "nccl", "nvjitlink")
+    if mine[0] != wanted[0]:
+        return "fail"
+    if mine[:2] < wanted[:2]:
+        return "fail" if strict else "warn"
+    return "warn" if mine < wanted else "note"
+
+
 def _pins(packages: Packages, torch: Torch) -> dict[str, str]:
-    """Return name -> version: from torch's own metadata, else from the table of builds."""
+    """Return name -> version: from torch's own metadata, else what the table of builds and torch's CUDA tell."""
     own = packages.get("torch")
     if own is not None and own.requires_dist is not None:
         matches = (_PIN.match(line.strip()) for line in own.requires_dist)
@@ -176,8 +195,7 @@ def _pins(packages: Packages, torch: Torch) -> dict[str, str]:
         return {}
     major = pin.cuda.partition(".")[0]
     rows = {f"nvidia-cudnn-cu{major}": pin.cudnn, f"nvidia-nccl-cu{major}": pin.nccl}
+    # Since 12.4 torch pins nvJitLink, which carries the number of its toolkit.
+    if number(pin.cuda) >= (12, 4) and major == "12":
+        rows["nvidia-nvjitlink-cu12"] = pin.cuda
     return {name: version for name, version in rows.items() if version}
-
-
-def _differs(item: Distribution, pins: dict[str, str]) -> bool:
-    return item.name in pins and number(item.version) != number(pins[item.name])

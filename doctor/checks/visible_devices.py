@@ -26,7 +26,7 @@ def visible_devices_name_cards_that_exist(
         yield _several_mig(entries, driver, named)
         return
     usable, wrong, why = _usable(entries, cards)
-    if wrong is None:
+    if wrong is None or (wrong and "items" in gpus.unread):
         return
     yield Finding(
         id="cuda-visible-devices-invalid",

@@ -54,3 +54,12 @@ def is_rtx_40(name: str) -> bool:
 
 def is_data_center(name: str) -> bool:
     return bool(_DATA_CENTER.search(name.replace("-", " "))) and not is_consumer(name)
+
+
+# NVIDIA A100-SXM4-80GB, NVIDIA H100 80GB HBM3, NVIDIA H200, NVIDIA B200
+_SXM = re.compile(r"sxm|hbm3|\b(h200|b200|b300|h800|h20)$", re.IGNORECASE)
+
+
+def is_sxm(name: str) -> bool:
+    """A module of a board that joins its cards by NVSwitch (HGX, DGX), by its name."""
+    return bool(_SXM.search(name)) and "pcie" not in name.lower()

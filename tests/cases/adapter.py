@@ -31,6 +31,7 @@ from doctor.model import (
     Torch,
     Workload,
     ok,
+    t,
 )
 from tests.cases import files, installed, places
 
@@ -70,7 +71,7 @@ def to_snapshot(case_id: str, facts: Mapping[str, Any]) -> tuple[Snapshot, list[
     readings: dict[str, Reading[Any]] = {
         "host": _host(seen, found),
         "container": _container(seen, found),
-        "platform": places.platform(seen.get("env")),
+        "platform": places.platform(seen),
         "driver": _driver(seen, found),
         "gpus": _gpus(seen),
         "gpu_processes": _gpu_processes(seen),
@@ -144,6 +145,9 @@ def _container(seen: Seen, found: files.Found) -> Reading[Container]:
 
 def _driver(seen: Seen, found: files.Found) -> Reading[Driver]:
     library = seen.take("nvml_library")
+    error = seen.take("cuda_init_error")
+    # A compat library that lies in the image does nothing until the loader finds it.
+    compat = found.libcuda_on_path or error in (803, 804) or "reported_cuda" in seen
     return _or_skipped(
         Driver(
             version=seen.take("driver"),
@@ -151,10 +155,10 @@ def _driver(seen: Seen, found: files.Found) -> Reading[Driver]:
             reported_cuda_version=seen.take("reported_cuda"),
             kernel_module_version=seen.take("kernel_module") or found.kernel_module,
             nvml_library_version=library,
-            libcuda_path=found.libcuda_path,
-            libcuda_version=found.libcuda_version,
+            libcuda_path=found.libcuda_path if compat else None,
+            libcuda_version=found.libcuda_version if compat else None,
             nvml_error=seen.take("nvml_error"),
-            cuda_init_error=seen.take("cuda_init_error"),
+            cuda_init_error=error,
             device_nodes=found.device_nodes | dict(seen.take("device_nodes", {})),
             nvswitch=seen.take("nvswitch"),
             fabric_state=seen.take("fabric_state"),
@@ -200,7 +204,9 @@ def _gpus(seen: Seen) -> Reading[Gpus]:
     link = seen.take("topology")
     if count == 0 and not items:
         return Reading(status="absent", source="case")
-    return ok(Gpus(items=tuple(items), topology_worst_link=link), "case")
+    # Without a count the card that is named need not be the only one.
+    unread = {} if count is not None or named else {"items": t("the case does not say how many")}
+    return ok(Gpus(items=tuple(items), topology_worst_link=link, unread=unread), "case")
 
 
 def _gpu_processes(seen: Seen) -> Reading[GpuProcesses]:

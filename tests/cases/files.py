@@ -20,6 +20,7 @@ class Found:
     kernel_module: str | None = None
     libcuda_path: str | None = None
     libcuda_version: str | None = None
+    libcuda_on_path: bool = False
     device_nodes: dict[str, str] = field(default_factory=dict)
     cgroup: dict[str, Any] = field(default_factory=dict)
     capabilities: str | None = None
@@ -109,6 +110,7 @@ def _library(found: Found, path: str, name: str, text: str, on_path: list[str]) 
     version = None if symbol else _version(text)
     if name.startswith("libcuda.so"):
         found.libcuda_path, found.libcuda_version = path, version
+        found.libcuda_on_path = by == "LD_LIBRARY_PATH" or "compat" not in path
     if name.startswith("libcudnn.so") and by == "bundled":
         found.bundled_cudnn = version
     found.libraries.append(

@@ -6,35 +6,36 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from doctor.model import Mount, Place, Platform, Reading, Storage, WriteProbe, ok
+from doctor.tables.platforms import recognise
 
 if TYPE_CHECKING:
     from tests.cases.adapter import Seen
 
 MB, GB = 1 << 20, 1 << 30
 
-# Names that only that platform sets.
-_MARKERS = (
-    ("runpod", ("RUNPOD_POD_ID",)),
-    ("autodl", ("AutoDLContainerUUID", "AutoDLService")),
-    ("vast", ("VAST_CONTAINERLABEL", "CONTAINER_ID")),
-    ("kaggle", ("KAGGLE_KERNEL_RUN_TYPE",)),
-    ("colab", ("COLAB_GPU", "COLAB_RELEASE_TAG")),
-    ("slurm", ("SLURM_JOB_ID",)),
-    ("kubernetes", ("KUBERNETES_SERVICE_HOST",)),
-)
+
+def platform(seen: Seen) -> Reading[Platform]:
+    """Return the platform that variables, mounts and files show; *skipped* when they show none."""
+    variables = seen.get("env") or {}
+    present = {*seen.get("mounts", {}), *seen.get("files", {})}
+    found = recognise(variables, present.__contains__)
+    if found is None:
+        return Reading(status="skipped")
+    row, evidence = found
+    rented = str(variables.get(row.gpu_count_variable, ""))
+    section = Platform(
+        name=row.name,
+        evidence=evidence,
+        gpus_rented=int(rented) if rented.isdigit() else None,
+        no_gpu_mode=True if row.name == "autodl" and _started_without_a_card(seen) else None,
+    )
+    return ok(section, "case")
 
 
-def platform(environment: Mapping[str, str] | None) -> Reading[Platform]:
-    """Return the platform that the variables show; *skipped* when they were not looked at or show none."""
-    for name, markers in _MARKERS:
-        evidence = tuple(marker for marker in markers if marker in (environment or {}))
-        if evidence:
-            rented = str((environment or {}).get("RUNPOD_GPU_COUNT", ""))
-            return ok(
-                Platform(name=name, evidence=evidence, gpus_rented=int(rented) if rented.isdigit() else None),
-                "case",
-            )
-    return Reading(status="skipped")
+def _started_without_a_card(seen: Seen) -> bool:
+    """No card, and a memory limit that no instance with one has."""
+    limit = str(seen.get("files", {}).get("/sys/fs/cgroup/memory.max", ""))
+    return seen.get("gpu_count") == 0 and limit.isdigit() and int(limit) <= 4 * GB
 
 
 def storage(seen: Seen) -> Reading[Storage]:
