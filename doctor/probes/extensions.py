@@ -32,7 +32,7 @@ LIBRARIES: dict[str, tuple[str, str]] = {
     "deepspeed": ("deepspeed/ops", "*.so"),
     "onnxruntime": ("onnxruntime/capi", "onnxruntime_pybind11_state*.so"),
     "onnxruntime-gpu": ("onnxruntime/capi", "libonnxruntime_providers_cuda.so"),
-    "torch": ("torch/lib", "libtorch_*.so"),
+    "torch": ("torch/lib", "libtorch_python.so"),
     "torchvision": ("torchvision", "_C*.so"),
     "torchaudio": ("torchaudio/lib", "*torchaudio*.so"),
     "vllm": ("vllm", "_C*.so"),
