@@ -1,4 +1,5 @@
-"""The verbs: what both faces (commands and the TUI) may ask. Neither decides anything; the deciding is below here.
+"""The verbs: what both faces (commands and the TUI) may ask. Neither decides anything; the deciding is below
+here.
 
 Imports stay inside the functions: ``doctor check`` must not pay for what ``doctor run`` needs.
 """
@@ -10,13 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from doctor.environments import EnvironmentList
     from doctor.explain import Explanation
     from doctor.launch import StartedRun
     from doctor.model import Finding, Report, Snapshot
     from doctor.process_watch import ProcessWatcher
     from doctor.pyspy import Sample
+    from doctor.recommend import Recommendation
     from doctor.running import PlannedRun
     from doctor.watching import RunSummary, RunWatcher
+    from doctor.wheelhouse import Wheelhouse
     from runner.text import Text
 
 
@@ -55,13 +59,41 @@ def lint(source: str, path: str, snapshot: Snapshot | None) -> list[Finding]:
     return lint_source(source, None, path, snapshot)
 
 
+def recommend(snapshot: Snapshot, python: str | None = None) -> Recommendation:
+    """Say which torch runs on a machine; ``python`` takes the place of its interpreter's version."""
+    import msgspec
+
+    from doctor.recommend import recommend, target_of
+
+    target = target_of(snapshot)
+    return recommend(msgspec.structs.replace(target, python=python) if python else target)
+
+
+def recommend_for(
+    driver: str | None, cards: Sequence[str], python: str | None
+) -> tuple[Recommendation, tuple[str, ...]]:
+    """Say which torch runs on a driver and cards given by name; also the names that no table knows."""
+    from doctor.recommend import recommend, target_from
+
+    target, unknown = target_from(driver, cards, python)
+    return recommend(target), unknown
+
+
+def transformers_for(torch: str, python: str | None = None) -> str | None:
+    """Return the transformers requirement that goes with a torch version."""
+    from doctor.recommend import matching_transformers
+
+    return matching_transformers(torch, python)
+
+
 def exit_code(report: Report, fail_on: str) -> int:
     from doctor.judge import exit_code
 
     return exit_code(report, fail_on)  # type: ignore[arg-type]
 
 
-# -- runs -----------------------------------------------------------------------------------------------------
+# -- runs
+# -----------------------------------------------------------------------------------------------------
 def profile_names() -> list[str]:
     """Return the names of the shipped profiles."""
     from doctor.running import profile_names
@@ -103,7 +135,8 @@ def resume_run(name: str, python: str | None = None) -> StartedRun:
 
 
 def stop_run(name: str) -> bool:
-    """Ask a run to save and leave; False: it does not run. Raises FileNotFoundError, doctor.launch.LaunchError."""
+    """Ask a run to save and leave; False: it does not run. Raises FileNotFoundError,
+    doctor.launch.LaunchError."""
     from doctor.running import stop
     from runner.rundir import find_run
 
@@ -118,7 +151,8 @@ def list_runs(home: Path | None = None) -> list[RunSummary]:
 
 
 def watch_run(name: str) -> RunWatcher:
-    """Return what follows a run, live or over: its directory, its name, or ``last``. Raises FileNotFoundError."""
+    """Return what follows a run, live or over: its directory, its name, or ``last``. Raises
+    FileNotFoundError."""
     from doctor.watching import RunWatcher
     from runner.rundir import find_run
 
@@ -168,11 +202,13 @@ def write_report(watcher: RunWatcher) -> tuple[Path | None, Text | None]:
     return write_page(watcher.run, report_text(watcher, "html"))
 
 
-# -- snapshots ------------------------------------------------------------------------------------------------
+# -- snapshots
+# ------------------------------------------------------------------------------------------------
 def export_snapshot(
     output: str | None, python: str | None = None, run: str | None = None, overwrite: bool = False
 ) -> Path | bytes:
-    """Write this machine (or the one a run was started on), redacted, and return the file; its bytes for ``-``.
+    """Write this machine (or the one a run was started on), redacted, and return the file; its bytes for
+    ``-``.
 
     Raises:
         doctor.snapshots.capture.ExportError: it cannot be read or written.
@@ -213,6 +249,26 @@ def known_snapshots() -> list[tuple[str, Path, str]]:
 
     paths = sorted(snapshots_dir().glob("*.json"))
     return [(path.stem, path, load(path).label) for path in paths]
+
+
+# -- environments
+# ---------------------------------------------------------------------------------------------
+def list_environments() -> EnvironmentList:
+    """Find every Python environment on this machine and judge each."""
+    from doctor.environments import list_environments
+    from doctor.probes import Context
+
+    return list_environments(Context())
+
+
+def collect_wheels(
+    folder: Path, extras: Sequence[str], python: str | None, options: Sequence[str]
+) -> Wheelhouse:
+    """Download rundoctor and what it needs into ``folder``. Raises doctor.wheelhouse.WheelhouseError."""
+    from doctor.probes import Context
+    from doctor.wheelhouse import collect
+
+    return collect(folder, extras, Context(python=python), options)
 
 
 __all__ = ["Finding", "Mapping", "examine", "exit_code", "judge", "load"]

@@ -1,0 +1,136 @@
+"""``doctor recommend``: which torch for this driver and these cards, with its mates and the commands to install it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from doctor.commands import CommandError, Exit
+from doctor.language import say
+
+if TYPE_CHECKING:
+    from doctor.recommend import Recommendation
+
+SECTIONS = ("host", "driver", "gpus", "python", "packages", "torch")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--driver", metavar="VERSION", help=say("a driver version in place of this machine's")
+    )
+    parser.add_argument(
+        "--gpu",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help=say("a card in place of this machine's; may be given again"),
+    )
+    parser.add_argument("--target-python", metavar="VERSION", help=say("the Python that is to run it: 3.12"))
+    parser.add_argument("--facts", metavar="FILE", type=Path, help=say("recommend for a recorded machine"))
+    parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment to examine"))
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help=say("as JSON"))
+    form.add_argument(
+        "--torch-args", action="store_true", help=say("only what follows `pip install`, for scripts")
+    )
+    form.add_argument(
+        "--transformers-for",
+        metavar="TORCH",
+        help=say("only the transformers requirement that goes with a torch version"),
+    )
+
+
+def run(namespace: argparse.Namespace) -> int:
+    if namespace.transformers_for:
+        return _transformers(namespace)
+    recommendation = _recommendation(namespace)
+    if namespace.json:
+        import msgspec
+
+        print(msgspec.json.format(msgspec.json.encode(recommendation), indent=1).decode())
+    elif namespace.torch_args:
+        print(recommendation.commands.get("pip", "").partition(" install ")[2])
+    else:
+        print("\n".join(_lines(recommendation)))
+    return Exit.OK if recommendation.commands else Exit.FOUND
+
+
+def _transformers(namespace: argparse.Namespace) -> int:
+    from doctor import service
+    from runner.text import t
+
+    requirement = service.transformers_for(namespace.transformers_for, namespace.target_python)
+    if requirement is None:
+        raise CommandError(
+            t(
+                "no transformers release in the table goes with torch {torch}",
+                torch=namespace.transformers_for,
+            )
+        )
+    print(requirement)
+    return Exit.OK
+
+
+def _recommendation(namespace: argparse.Namespace) -> Recommendation:
+    from doctor import service
+    from doctor.commands.check import load_or_examine
+    from runner.text import t
+
+    if namespace.driver or namespace.gpu:
+        recommendation, unknown = service.recommend_for(
+            namespace.driver, namespace.gpu, namespace.target_python
+        )
+        if unknown:
+            text = t(
+                "{names}: not in the table of cards. Write it as nvidia-smi -L does.",
+                names=", ".join(unknown),
+            )
+            raise CommandError(text, Exit.USAGE)
+        return recommendation
+    return service.recommend(
+        load_or_examine(namespace.facts, namespace.python, SECTIONS), namespace.target_python
+    )
+
+
+def _lines(recommendation: Recommendation) -> Iterator[str]:
+    from doctor.render.layout import columns, indent
+    from runner.text import t
+
+    width, target, best = columns(sys.stdout), recommendation.target, recommendation.best
+    what = " · ".join(
+        part
+        for part in (
+            ", ".join(target.cards),
+            f"driver {target.driver}" if target.driver else "",
+            f"Python {target.python}" if target.python else "",
+        )
+        if part
+    )
+    yield say(t("For: {what}", what=what or say("no NVIDIA GPU")))
+    if best is not None:
+        yield say(t("Best: torch {torch} for CUDA {cuda}", torch=best.torch, cuda=best.cuda))
+    for reason in recommendation.reasons:
+        yield from indent(say(reason), width, "  - ", "    ")
+    mates = [
+        f"{name} {version}"
+        for name, version in (
+            ("torchvision", recommendation.torchvision),
+            ("torchaudio", recommendation.torchaudio),
+        )
+        if version
+    ]
+    mates += [recommendation.transformers] if recommendation.transformers else []
+    if mates:
+        yield say(t("With it: {mates}", mates=", ".join(mates)))
+    for tool, command in recommendation.commands.items():
+        yield f"  {tool + ':':<7}{command}"
+    others = [f"{build.torch}+{build.tag}" for build in recommendation.builds if build != best]
+    if others:
+        yield from indent(say(t("Also run here: {builds}", builds=", ".join(others))), width, "", "  ")
+    if recommendation.ways_out:
+        yield say("Nothing in the table runs on all of this. What would:")
+        for way in recommendation.ways_out:
+            yield from indent(say(way), width, "  - ", "    ")

@@ -1,0 +1,82 @@
+"""What is recommended for a driver and its cards, and what is said when nothing fits."""
+
+from __future__ import annotations
+
+import pytest
+
+from doctor.recommend import matching_transformers, recommend, target_from
+from tests.commands_run import doctor
+
+
+def best(driver: str, cards: list[str], python: str | None = None) -> str:
+    target, unknown = target_from(driver, cards, python)
+    assert unknown == ()
+    found = recommend(target).best
+    return f"{found.torch.rpartition('.')[0]}+{found.tag}" if found else ""
+
+
+@pytest.mark.parametrize(
+    ("driver", "cards", "python", "expected"),
+    [
+        pytest.param("470.57.02", ["RTX 3090"], "3.10", "2.7+cu118", id="the articles' image: CUDA 11 only"),
+        pytest.param(
+            "535.129.03", ["NVIDIA GeForce RTX 4090"], "3.11", "2.14+cu126", id="driver 535: CUDA 12"
+        ),
+        pytest.param(
+            "550.54.15", ["Tesla P100-PCIE-16GB"], None, "2.14+cu126", id="Pascal: the build that kept it"
+        ),
+        pytest.param("570.124.06", ["RTX 5090"], "3.12", "2.11+cu128", id="Blackwell under a CUDA 12 driver"),
+        pytest.param("580.65.06", ["P100", "T4"], None, "2.14+cu126", id="a mixed box: what both run"),
+        pytest.param("470.57.02", ["RTX 3090"], "3.14", "", id="no wheels for this Python"),
+        pytest.param("550.54.15", ["RTX 5090"], None, "", id="the card is newer than the driver"),
+        pytest.param("595.71.05", ["V100"], None, "", id="the driver dropped the card"),
+    ],
+)
+def test_the_best_build_for_a_machine(
+    driver: str, cards: list[str], python: str | None, expected: str
+) -> None:
+    assert best(driver, cards, python) == expected
+
+
+@pytest.mark.parametrize(
+    ("driver", "cards", "python", "word"),
+    [
+        pytest.param("470.57.02", ["RTX 3090"], "3.14", "another Python", id="another Python"),
+        pytest.param("580.65.06", ["P100", "RTX 5090"], None, "CUDA_VISIBLE_DEVICES", id="hide one card"),
+        pytest.param("550.54.15", ["RTX 5090"], None, "570", id="a newer driver"),
+        pytest.param("595.71.05", ["V100"], None, "580", id="an older driver"),
+    ],
+)
+def test_when_nothing_fits_the_nearest_way_out_is_named(
+    driver: str, cards: list[str], python: str | None, word: str
+) -> None:
+    target, _ = target_from(driver, cards, python)
+    found = recommend(target)
+    assert found.commands == {}
+    assert any(word in str(way) for way in found.ways_out), found.ways_out
+
+
+def test_an_unknown_card_is_named_and_not_guessed() -> None:
+    assert target_from("550.54.15", ["RTX 9999"], None)[1] == ("RTX 9999",)
+
+
+@pytest.mark.parametrize(
+    ("torch", "expected"),
+    [("1.12.0", "transformers==4.4"), ("2.3.0", "transformers==5.0"), ("2.6.0", "transformers==5.2")],
+)
+def test_transformers_goes_with_the_torch(torch: str, expected: str) -> None:
+    found = matching_transformers(torch, "3.11")
+    assert found is not None
+    assert found.startswith(expected)
+
+
+def test_the_command_prints_what_can_be_pasted() -> None:
+    done = doctor("recommend", "--driver", "470.57.02", "--gpu", "RTX 3090", "--target-python", "3.10")
+    assert done.returncode == 0
+    assert "torch==2.7.1" in done.stdout
+    assert "whl/cu118" in done.stdout
+
+
+def test_a_machine_that_nothing_fits_exits_with_one() -> None:
+    assert doctor("recommend", "--driver", "595.71.05", "--gpu", "V100").returncode == 1
+    assert doctor("recommend", "--driver", "595.71.05", "--gpu", "nonsense").returncode == 2
