@@ -42,7 +42,7 @@ class Sources:
     @property
     def traces(self) -> bool:
         """Is there any sign of NVIDIA here? An NVML that answers is one, even where it says "not loaded"."""
-        answered = self.nvml.hung or self.nvml.nvml_error not in (None, LIBRARY_MISSING)
+        answered = self.nvml.silent or self.nvml.nvml_error not in (None, LIBRARY_MISSING)
         return bool(
             answered or self.smi or self.module.version or self.nodes or self.cards or self.bus.nvidia
         )
@@ -56,7 +56,7 @@ class Sources:
 def _sources(context: Context) -> Sources:
     nvml = look(context)
     smi = None
-    unasked = nvml.nvml_error == LIBRARY_MISSING or (nvml.nvml_error is None and not nvml.hung)
+    unasked = nvml.nvml_error == LIBRARY_MISSING or (nvml.nvml_error is None and not nvml.silent)
     if unasked and (executable := find_nvidia_smi(context)):
         smi = query_cards(context, executable)
     return Sources(
@@ -188,7 +188,7 @@ def probe_gpus(context: Context) -> Reading[Gpus]:
         OtherAnswer(source=f"/proc/driver/nvidia/gpus/{card.address}", value=card.model)
         for card in found.cards
     )
-    if nvml.gpus and (nvml.nvml_error == 0 or nvml.hung):
+    if nvml.gpus and (nvml.nvml_error == 0 or nvml.silent):
         return Reading(status="ok", value=_gpus(nvml), source="NVML")
     if found.smi:
         return Reading(status="ok", value=Gpus(items=tuple(found.smi[0])), source="nvidia-smi --query-gpu")

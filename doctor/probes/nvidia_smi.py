@@ -7,6 +7,7 @@ import select
 import shutil
 import subprocess
 import time
+from typing import IO
 
 from doctor.model import Gpu
 from doctor.probes import Context
@@ -40,7 +41,9 @@ def query_cards(context: Context, executable: str) -> tuple[list[Gpu], str] | No
     for fields in (FIELDS, FIELDS[:-1]):  # compute_cap: driver 510 and newer
         argv = [executable, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
         output = _bounded_output(argv, dict(context.environ))
-        if output and (cards := parse_query(output, fields)):
+        if output is None:
+            return None
+        if cards := parse_query(output, fields):
             return cards
     return None
 
@@ -71,8 +74,8 @@ def _mib(cell: str) -> int | None:
     return int(cell) << 20 if cell.isdigit() else None
 
 
-def _bounded_output(argv: list[str], environ: dict[str, str]) -> str:
-    """Return what ``argv`` prints if it ends well within the deadline; "" otherwise. A hung one is left behind."""
+def _bounded_output(argv: list[str], environ: dict[str, str]) -> str | None:
+    """Return what ``argv`` prints, "" where it fails, None where it does not end in time; it is left behind then."""
     try:
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
@@ -81,22 +84,26 @@ def _bounded_output(argv: list[str], environ: dict[str, str]) -> str:
     except OSError:
         return ""
     assert process.stdout is not None
-    end, output, done = time.monotonic() + TIMEOUT_S, b"", False
-    poll = select.poll()
-    poll.register(process.stdout, select.POLLIN | select.POLLHUP)
-    while (
-        not done and len(output) < OUTPUT_LIMIT_BYTES and poll.poll(max(0.0, end - time.monotonic()) * 1000)
-    ):
-        piece = process.stdout.read(1 << 16)
-        output, done = output + (piece or b""), not piece
+    output, ended = _read_until(process.stdout, time.monotonic() + TIMEOUT_S)
     process.stdout.close()
-    if process.poll() is None:
-        if done and _ends_soon(process):
-            return output.decode("utf-8", "replace") if process.returncode == 0 else ""
+    if not (ended and _ends_soon(process)):
         process.kill()
         _running.append(process)
-        return ""
+        return None
     return output.decode("utf-8", "replace") if process.returncode == 0 else ""
+
+
+def _read_until(pipe: IO[bytes], end: float) -> tuple[bytes, bool]:
+    """Return what came through ``pipe`` before ``end``, and whether that was all of it."""
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN | select.POLLHUP)
+    output = b""
+    while len(output) < OUTPUT_LIMIT_BYTES and poll.poll(max(0.0, end - time.monotonic()) * 1000):
+        piece = pipe.read(1 << 16)
+        if not piece:
+            return output, True
+        output += piece
+    return output, False
 
 
 def _ends_soon(process: subprocess.Popen[bytes]) -> bool:

@@ -25,9 +25,9 @@ from doctor.probes.nvml_rows import (
 )
 
 SILENCE_S = 2.0
-"""Longest wait for the next line of an answer: a card answers in milliseconds, a hung driver never."""
+"""A child that lies still in the driver for so long is given up: a card answers in milliseconds, a hung driver never."""
 LIMIT_S = 4.5
-"""Longest wait for the whole answer, below the deadline of the probes: many cards may be slow and still answer."""
+"""Longest wait for the whole answer, below the deadline of the probes: cards that must be woken first are slow."""
 PROCESSES_EVERY_S = 2.0
 """Listing processes takes the driver's lock for milliseconds, which the training needs too."""
 
@@ -40,7 +40,10 @@ class NvmlLook:
     """What nvmlInit returned; None: it never returned, or could not be called."""
     message: str = ""
     why: Text | None = None
+    silent: bool = False
+    """It was asked and did not answer in time."""
     hung: bool = False
+    """Its silence is a hang beyond doubt: see :class:`NvmlSilent`."""
     driver_version: str | None = None
     cuda_version: str | None = None
     nvml_version: str | None = None
@@ -92,7 +95,7 @@ def look(context: Context) -> NvmlLook:
         child.ask(request)
         _take(answer, child)
     except NvmlSilent as silent:
-        answer.why, answer.hung = silent.text, silent.hung
+        answer.why, answer.silent, answer.hung = silent.text, not silent.died, silent.hung
     finally:
         child.abandon()
     return answer
@@ -159,7 +162,7 @@ class NvmlReader:
                 self._drain(timeout_s)
             return self._round(timeout_s)
         except NvmlSilent as silent:
-            if not silent.hung:
+            if silent.died:
                 self.close()
             return silent.text
         except OSError as error:

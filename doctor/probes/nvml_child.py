@@ -97,9 +97,9 @@ def fabric_state(nvml: Any, handle: Any) -> int:
 def processes(nvml: Any, handle: Any) -> list[list[int | None]]:
     """Return ``[pid, used bytes or None]`` of each compute process.
 
-    The record is 24 bytes (pid, used, two instance ids); some drivers of branch 535 (535.54, 535.86) wrote 32 under the same name. A
-    binding that believes in one of them reads numbers of nobody from the other, so the size is taken from what was
-    written.
+    The record is 24 bytes (pid, used, two instance ids); some drivers of branch 535 (535.54, 535.86) wrote 32 under
+    the same name. Who believes in one of them reads numbers of nobody from the other, so the size is taken from what
+    was written.
     """
     try:
         function = nvml._nvmlGetFunctionPointer("nvmlDeviceGetComputeRunningProcesses_v3")

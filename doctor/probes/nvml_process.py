@@ -31,12 +31,21 @@ _abandoned: list[subprocess.Popen[bytes]] = []
 """Kept, since a Popen that is collected while its child lives complains; reaped when they end after all."""
 
 
-class NvmlSilent(Exception):  # noqa: N818 - it is what it says
-    """The child gave no answer in time, or died. ``text`` says which."""
+WATCH_EVERY_S = 0.25
+STUCK_FOR_S = 1.0
 
-    def __init__(self, text: Text, *, hung: bool) -> None:
+
+class NvmlSilent(Exception):  # noqa: N818 - it is what it says
+    """The child gave no answer in time, or died. ``text`` says which.
+
+    ``hung`` only where that is proven: the child lay in uninterruptible sleep and used no CPU. Waking idle cards of a
+    machine without persistence mode takes seconds too, and is no hang.
+    """
+
+    def __init__(self, text: Text, *, died: bool = False, hung: bool = False) -> None:
         super().__init__(str(text))
         self.text = text
+        self.died = died
         self.hung = hung
 
 
@@ -85,52 +94,66 @@ class NvmlProcessHandle:
         try:
             self._process.stdin.write(msgspec.json.encode(request) + b"\n")
         except OSError:
-            raise NvmlSilent(self._death(), hung=False) from None
+            raise NvmlSilent(self._death(), died=True) from None
 
     def steps(self, silence_s: float, limit_s: float) -> Iterator[tuple[str, Any]]:
         """Yield ``(kind, value)`` of the answer's lines up to its end.
 
-        Waits at most ``silence_s`` for the next line and ``limit_s`` for all of them.
+        Waits ``limit_s`` for all of them, and for the next line no longer than ``silence_s`` once the child is seen to
+        hang.
 
         Raises:
             NvmlSilent: a line did not come in time, or the child died.
         """
         end = time.monotonic() + limit_s
         while True:
-            wait_s = max(0.0, min(silence_s, end - time.monotonic()))
-            line = self._line(time.monotonic() + wait_s, min(silence_s, limit_s))
+            line = self._line(silence_s, end)
             ((kind, value),) = msgspec.json.decode(line, type=dict[str, Any]).items()
             if kind == "end":
                 return
             yield kind, value
 
-    def _line(self, until: float, silence_s: float) -> bytes:
+    def _line(self, silence_s: float, end: float) -> bytes:
         poll = select.poll()
         poll.register(self._output, select.POLLIN | select.POLLHUP)
+        begun = time.monotonic()
+        watch: list[tuple[float, str]] = []
         while b"\n" not in self._buffer:
-            if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
-                raise NvmlSilent(self._silence(silence_s), hung=True)
-            piece = self._output.read(1 << 16)
-            if not piece:
-                raise NvmlSilent(self._death(), hung=False)
-            self._buffer += piece
+            if poll.poll(max(0.0, min(WATCH_EVERY_S, end - time.monotonic())) * 1000):
+                piece = self._output.read(1 << 16)
+                if not piece:
+                    raise NvmlSilent(self._death(), died=True)
+                self._buffer += piece
+                continue
+            now = time.monotonic()
+            watch.append((now, self._sleeping_with()))
+            hung = now - begun >= silence_s and _never_moved(watch, now)
+            if hung or now >= end:
+                raise NvmlSilent(self._silence(now - begun, hung), hung=hung)
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
 
-    def _silence(self, silence_s: float) -> Text:
+    def _silence(self, waited_s: float, hung: bool) -> Text:
+        if hung:
+            return t(
+                "NVML gave no answer within {seconds} s: the process that asked it ({pid}) is stuck in the driver (state D)",
+                seconds=round(waited_s, 1),
+                pid=self.pid,
+            )
         return t(
-            "NVML gave no answer within {seconds} s (its process {pid} is in state {state}): the driver hangs, or takes long to wake the cards",
-            seconds=round(silence_s, 1),
+            "NVML gave no answer within {seconds} s (asked by process {pid}): the driver hangs, or takes long to wake the cards",
+            seconds=round(waited_s, 1),
             pid=self.pid,
-            state=self._state(),
         )
 
-    def _state(self) -> str:
-        # 4121 (python3) D 1 4121 ...
+    def _sleeping_with(self) -> str:
+        """Return the CPU ticks that the child has used, if it lies in uninterruptible sleep; "" otherwise."""
+        # 4121 (python3) D 1 4121 4121 0 -1 4194560 1000 0 0 0 5 2 ...    the 12th and 13th after the name: user, system
         try:
-            return Path(f"/proc/{self.pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[0]
+            fields = Path(f"/proc/{self.pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+            return f"{fields[11]}+{fields[12]}" if fields[0] == "D" else ""
         except (OSError, IndexError):
-            return "?"
+            return ""
 
     def _death(self) -> Text:
         try:
@@ -152,6 +175,12 @@ class NvmlProcessHandle:
         if self._process.poll() is None:
             self._process.kill()
             _abandoned.append(self._process)
+
+
+def _never_moved(watch: list[tuple[float, str]], now: float) -> bool:
+    """Return whether the child slept uninterruptibly at every look of the last second, without using the CPU."""
+    recent = {ticks for at, ticks in watch if at >= now - STUCK_FOR_S}
+    return len(recent) == 1 and "" not in recent and watch[0][0] <= now - STUCK_FOR_S / 2
 
 
 def _signal_name(number: int) -> str:

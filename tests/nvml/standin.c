@@ -6,11 +6,13 @@
  * The file is read again whenever it changed and the cards are counted, so that a test can change a live machine.
  * Struct layouts are those that nvidia-ml-py declares for the same calls.
  */
+#define _GNU_SOURCE
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -84,9 +86,20 @@ static int told(nvmlDevice_t device, const char *what, const char *function) {
     return value ? atoi(value) : 0;
 }
 
+/* Never return, asleep as in a driver: a parent waits for its vfork child uninterruptibly ("D"), and the child, which
+ * dies with it, never ends. */
+static void hang(void) {
+    pid_t parent = getpid();
+    if (vfork() == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (getppid() == parent) pause();
+        _exit(0);
+    }
+}
+
 /* Hang, wait, crash or fail as the scenario says; 0 when the call may go on. */
 static int gate(nvmlDevice_t device, const char *function) {
-    while (told(device, "hang", function)) pause();
+    while (told(device, "hang", function)) hang();
     usleep(1000u * (unsigned)told(device, "slow", function));
     if (told(device, "crash", function)) raise(SIGSEGV);
     return told(device, "error", function);

@@ -127,7 +127,7 @@ def test_a_hung_driver_keeps_what_proc_and_sys_gave(tmp_path: Path) -> None:
     context = context_on("hung", write(tmp_path, driver_files()))
     read = driver_of(driver.probe(context))
     assert (read.version, read.kernel_module_version, read.pci_gpu_count) == ("550.54.15", "550.54.15", 1)
-    assert read.nvml_error is None
+    assert (read.nvml_error, read.hung) == (None, True)
     assert "NVML gave no answer" in str(read.unread["nvml_error"])
     assert "device_nodes" in read.unread
     cards = driver.probe_gpus(context)

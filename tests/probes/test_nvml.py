@@ -42,7 +42,7 @@ def test_a_hung_child_holds_no_file_of_ours() -> None:
     try:
         child.ask({"system": True})
         with pytest.raises(NvmlSilent) as silent:
-            list(child.steps(0.5, 0.5))
+            list(child.steps(0.5, 10))
         assert silent.value.hung
         held = {str(link.readlink()) for link in Path(f"/proc/{child.pid}/fd").iterdir()}
         mine = {str(Path(f"/proc/self/fd/{number}").readlink()) for number in (1, 2, theirs)} - {"/dev/null"}
@@ -67,6 +67,25 @@ def test_a_check_on_a_hung_driver_answers_and_its_pipe_ends() -> None:
     )  # fmt: skip
     assert done.stdout.split() == ["failed", "ok", "failed"]
     assert done.stderr == ""
+
+
+def test_a_driver_that_is_slow_is_not_said_to_hang(tmp_path: Path) -> None:
+    scenario = write_scenario(tmp_path / "s.conf", "healthy-4090", {"slow.nvmlInitWithFlags": 2600})
+    answer = look(context_on(scenario, bare_machine(tmp_path)))
+    assert (answer.why, answer.silent, answer.hung, len(answer.gpus)) == (None, False, False, 1)
+
+
+def test_a_driver_that_is_too_slow_is_silent_and_not_proven_to_hang(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("doctor.probes.nvml.SILENCE_S", 0.3)
+    monkeypatch.setattr("doctor.probes.nvml.LIMIT_S", 1.5)
+    scenario = write_scenario(tmp_path / "s.conf", "healthy-4090", {"slow.nvmlInitWithFlags": 60000})
+    context = context_on(scenario, bare_machine(tmp_path))
+    read = driver.probe(context)
+    assert read.value is not None
+    assert read.value.hung is None
+    assert "takes long to wake" in str(driver.probe_gpus(context).why)
 
 
 def test_the_abandoned_child_is_told_to_die() -> None:
