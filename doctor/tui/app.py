@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,9 +13,11 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from doctor.commands import CommandError, Exit
 from doctor.language import current_language, say, use_language
 from doctor.tui.base_screen import BaseScreen
 from doctor.tui.source import Source
+from doctor.tui.widgets.bar import shown_bindings
 from runner.text import t
 
 THEMES = ("ansi-dark", "textual-ansi")
@@ -113,11 +116,10 @@ class DoctorApp(App[int]):
             say("Profiles"), say("what can be trained, with the plan"), lambda: self._go("profiles")
         )
         yield SystemCommand(say("Runs"), say("watch a run, live or finished"), lambda: self._go("runs"))
-        for active in screen.active_bindings.values():
-            if active.binding.show and active.enabled and active.binding.description:
-                yield SystemCommand(
-                    say(active.binding.description), active.binding.key, self._press(active.binding.key)
-                )
+        for binding in shown_bindings(screen):
+            if binding.action != "command_palette":
+                shown = self.get_key_display(binding)
+                yield SystemCommand(say(binding.description), shown, self._press(binding.key))
 
     def _go(self, mode: str) -> None:
         self.call_later(self.action_go, mode)
@@ -158,12 +160,23 @@ class _no_color_kept:  # noqa: N801 - reads as what it does
 
 
 def run_app(run: str | None = None, facts: Path | None = None, readonly: bool = False) -> int:
-    """Show the full-screen view until the user leaves; return the exit status.
+    """Show the full-screen view until the user leaves; return the exit status. Raises CommandError.
 
     ``run`` opens on that run; ``facts`` is a recorded machine to judge instead of this one; ``readonly``
     removes the keys that start or stop anything, and so does ``facts``: what is judged is not this machine.
     """
     from doctor.tui.live import LiveSource
 
+    _want_terminal()
     app = DoctorApp(LiveSource(facts), run=run, is_readonly=readonly or facts is not None)
     return app.run() or 0
+
+
+def _want_terminal() -> None:
+    """Raise CommandError where the view could not be seen: textual draws on stderr and reads keys from stdin."""
+    for stream, name in ((sys.__stderr__, "stderr"), (sys.__stdin__, "stdin")):
+        if stream is None or not stream.isatty():
+            raise CommandError(
+                t("The full-screen view needs a terminal, and {stream} is none here.", stream=name),
+                Exit.USAGE,
+            )

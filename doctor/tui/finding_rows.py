@@ -87,7 +87,7 @@ def _wrapped(words: str, width: int, style: str = "") -> list[Styled]:
 def _labelled(level: str, words: str, width: int) -> list[Styled]:
     first, *rest = indent(words, width, "", _MARGIN)
     label = Styled(pad(level_label(level), _LABEL), LEVEL_STYLES[level])
-    return [label + Styled(first), *(Styled(line) for line in rest)]
+    return [Styled.assemble(label, first), *(Styled(line) for line in rest)]
 
 
 def _unanswered_item(unanswered: Unanswered) -> Item:
@@ -125,7 +125,7 @@ def _passed(report: Report, width: int, unfolded: bool) -> Iterator[Styled]:
         )
         yield Styled(("✓ " if is_complete else "") + words, "bold green" if is_complete else "bold")
     label = Styled(pad("✓", _LABEL), "green")
-    yield label + Styled(say(t("{count} checks passed", count=len(report.passed))))
+    yield Styled.assemble(label, say(t("{count} checks passed", count=len(report.passed))))
     if unfolded:
         yield from _wrapped(", ".join(report.passed), width, "dim")
         if report.not_applicable:

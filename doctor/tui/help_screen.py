@@ -49,7 +49,7 @@ class HelpScreen(BaseScreen):
             yield Styled(title, "bold underline")
             for key, words in keys:
                 first, *rest = indent(words, width, "", " " * _KEY)
-                yield Styled(pad(key, _KEY), "bold") + Styled(first)
+                yield Styled.assemble((pad(key, _KEY), "bold"), first)
                 yield from (Styled(line) for line in rest)
         yield from _signs()
 
@@ -96,7 +96,7 @@ def _signs() -> Iterator[Styled]:
         "unknown": say("could not look: neither good nor bad"),
     }
     for level, meaning in meanings.items():
-        yield Styled(pad(level_label(level), _KEY), LEVEL_STYLES[level]) + Styled(meaning)
+        yield Styled.assemble((pad(level_label(level), _KEY), LEVEL_STYLES[level]), meaning)
     states = {
         "running": say("events keep coming"),
         "stalled": say("alive, but nothing was written for a minute"),
@@ -106,4 +106,4 @@ def _signs() -> Iterator[Styled]:
         "lost": say("the process is gone and left no word"),
     }
     for status, meaning in states.items():
-        yield Styled(pad(status_label(status), 18), STATUS_STYLES[status]) + Styled(meaning)
+        yield Styled.assemble((pad(status_label(status), 18), STATUS_STYLES[status]), meaning)

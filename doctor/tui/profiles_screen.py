@@ -145,7 +145,7 @@ class ProfilesScreen(BaseScreen):
     def _item(self, row: ProfileRow) -> Item:
         def rows(width: int, unfolded: bool) -> Sequence[Styled]:
             first, *rest = indent(printable_text(row.title), width - 22, "", "") or [""]
-            out = [Styled(pad(printable(row.name), 20) + "  ", "bold") + Styled(first)]
+            out = [Styled.assemble((pad(printable(row.name), 20) + "  ", "bold"), first)]
             out += [Styled(" " * 22 + line) for line in rest]
             return out + (list(_plan_rows(self.plans.get(row.name), width)) if unfolded else [])
 

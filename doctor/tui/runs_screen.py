@@ -99,7 +99,7 @@ def _item(row: RunRow) -> Item:
         label = Styled(pad(status_label(row.status), 18), STATUS_STYLES.get(row.status, "bold"))
         name = printable(row.name)
         progress = f"{row.step}/{row.steps_total if row.steps_total is not None else '?'}"
-        out = label + Styled(pad(name, min(44, max(20, width - 40))), "bold") + Styled("  " + progress)
+        out = Styled.assemble(label, (pad(name, min(44, max(20, width - 40))), "bold"), "  " + progress)
         for words in _extras(row):
             if out.cell_len + 2 + display_width(words) <= width:
                 out.append("  " + words, "dim")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.text import Text as Styled
 from textual import events
+from textual.binding import Binding
+from textual.screen import Screen
 
 from doctor.language import say
 from doctor.render.layout import display_width
@@ -60,6 +62,15 @@ class Bar(Rows, can_focus=False):
                 return
 
 
+def shown_bindings(screen: Screen[Any]) -> list[Binding]:
+    """Return one binding for each act that is possible on ``screen`` now and meant to be shown."""
+    by_action: dict[str, Binding] = {}
+    for active in screen.active_bindings.values():
+        if active.binding.show and active.enabled:
+            by_action.setdefault(active.binding.action, active.binding)
+    return list(by_action.values())
+
+
 class KeyBar(Bar):
     """Every key that does something here, in the user's language; a click presses it."""
 
@@ -68,13 +79,10 @@ class KeyBar(Bar):
     """
 
     def parts(self) -> Sequence[Part]:
-        seen: dict[str, Part] = {}
-        for active in self.screen.active_bindings.values():
-            binding = active.binding
-            if binding.show and active.enabled and binding.action not in seen:
-                shown = self.app.get_key_display(binding)
-                seen[binding.action] = Part(shown, say(binding.description), binding.key)
-        return list(seen.values())
+        return [
+            Part(self.app.get_key_display(binding), say(binding.description), binding.key)
+            for binding in shown_bindings(self.screen)
+        ]
 
     def on_mount(self) -> None:
         super().on_mount()

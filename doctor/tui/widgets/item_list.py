@@ -71,8 +71,11 @@ class ItemList(Rows):
         self._first_row = []
         for index, item in enumerate(self.items):
             self._first_row.append(len(rows))
-            mark = Styled(f"{CURSOR} ", "bold") if index == self.cursor else Styled("  ")
-            rows += [mark + row for row in item.rows(width - 2, item.key in self.unfolded)]
+            mark = f"{CURSOR} " if index == self.cursor else "  "
+            rows += [
+                Styled.assemble((mark, "bold"), row)
+                for row in item.rows(width - 2, item.key in self.unfolded)
+            ]
         self._first_row.append(len(rows))
         return rows
 

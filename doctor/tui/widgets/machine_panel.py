@@ -25,19 +25,25 @@ def machine_rows(view: RunView, width: int) -> list[Styled]:
     return rows + ([Styled(), *split] if split else [])
 
 
-def _bar(share: float, width: int) -> Styled:
+def _bar(share: float, width: int, style: str) -> Styled:
     cells = max(6, min(24, width - 40))
-    share = min(1.0, max(0.0, share))
-    style = "red" if share > 0.95 else "green"
-    full = round(share * cells)
+    full = round(min(1.0, max(0.0, share)) * cells)
     return Styled.assemble(("█" * full, style), ("░" * (cells - full), "dim"))
 
 
-def _row(label: str, value: str, share: float | None = None, width: int = 80) -> Styled:
-    row = Styled(pad(label, _LABEL), "dim")
-    if share is not None:
-        row += _bar(share, width) + Styled(" ")
-    return row + Styled(value)
+def _row(label: str, value: str) -> Styled:
+    return Styled.assemble((pad(label, _LABEL), "dim"), value)
+
+
+def _bar_row(label: str, value: str, share: float, width: int, is_scarce: bool = False) -> Styled:
+    """Return a row with a bar; of what is scarce (memory), a nearly full bar is red."""
+    style = "red" if is_scarce and share > 0.95 else "green"
+    return Styled.assemble((pad(label, _LABEL), "dim"), _bar(share, width, style), f" {value}")
+
+
+def _memory_row(label: str, used: float, total: float | None, width: int) -> Styled:
+    value = f"{human_bytes(used)} / {human_bytes(total)}"
+    return _bar_row(label, value, used / total, width, is_scarce=True) if total else _row(label, value)
 
 
 def _gpus(view: RunView, width: int) -> Iterator[Styled]:
@@ -59,11 +65,10 @@ def _gpu(gpu: dict[str, Any], width: int) -> Iterator[Styled]:
     yield Styled(f"{gpu.get('index', '?')}  {printable(str(gpu.get('name') or 'GPU'))}")
     utilization = number(gpu.get("utilization_pct"))
     if utilization is not None:
-        yield _row(say("utilisation"), f"{utilization:.0f} %", utilization / 100, width)
+        yield _bar_row(say("utilisation"), f"{utilization:.0f} %", utilization / 100, width)
     used, total = number(gpu.get("memory_used_bytes")), number(gpu.get("memory_total_bytes"))
     if used is not None:
-        share = used / total if total else None
-        yield _row(say("memory"), f"{human_bytes(used)} / {human_bytes(total)}", share, width)
+        yield _memory_row(say("memory"), used, total, width)
     heat = list(_heat(gpu))
     if heat:
         yield _row("", " · ".join(heat))
@@ -111,12 +116,7 @@ def _host(view: RunView, width: int) -> Iterator[Styled]:
         yield _row(say("resident"), human_bytes(rss))
     used, limit = number(host.get("memory_used_bytes")), number(host.get("memory_limit_bytes"))
     if used is not None:
-        yield _row(
-            say("host memory"),
-            f"{human_bytes(used)} / {human_bytes(limit)}",
-            used / limit if limit else None,
-            width,
-        )
+        yield _memory_row(say("host memory"), used, limit, width)
     free = number(host.get("disk_free_bytes"))
     if free is not None:
         yield _row(say("disk free"), human_bytes(free))
@@ -141,4 +141,4 @@ def _split(view: RunView, width: int) -> Iterator[Styled]:
     }
     for name, seconds in sorted(view.split_seconds.items(), key=lambda pair: -pair[1]):
         share = seconds / total
-        yield _row(names.get(name, printable(name)), f"{share:.0%}", share, width)
+        yield _bar_row(names.get(name, printable(name)), f"{share:.0%}", share, width)

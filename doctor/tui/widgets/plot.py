@@ -171,7 +171,7 @@ def beside(left: list[Styled], right: list[Styled], left_width: int, gap: int = 
     """Put two blocks of rows next to each other, the left one filled to ``left_width`` columns."""
     rows = []
     for index in range(max(len(left), len(right))):
-        row = left[index].copy() if index < len(left) else Styled()
-        row.pad_right(max(0, left_width + gap - row.cell_len))
-        rows.append(row + right[index] if index < len(right) else row)
+        here = left[index] if index < len(left) else Styled()
+        there = right[index] if index < len(right) else Styled()
+        rows.append(Styled.assemble(here, " " * max(0, left_width + gap - here.cell_len), there))
     return rows

@@ -67,7 +67,8 @@ class Rows(ScrollView, can_focus=True):
                 self.refresh_line(y)
 
     def _strip(self, row: Styled) -> Strip:
-        return Strip(row.render(self.app.console), row.cell_len)
+        # assemble: a Text without spans renders without its own style
+        return Strip(Styled.assemble(row).render(self.app.console), row.cell_len)
 
     def render_line(self, y: int) -> Strip:
         y += self.scroll_offset.y
