@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from doctor.model import t
-from doctor.probes.gaps import Gaps, reason_of
+from doctor.probes.gaps import Gaps, is_folder, is_there, reason_of
 from doctor.probes.mountinfo import MountLine
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def find_controller(
     if not folders:
         return None
     marker = "release_agent" if version == 1 else "cgroup.events"
-    has_marker = context.path(f"{folders[-1]}/{marker}").exists()
+    has_marker = is_there(context.path(f"{folders[-1]}/{marker}"))
     return Controller(version, folders, has_marker if version == 1 else not has_marker)
 
 
@@ -83,7 +82,7 @@ def folders_above(mount_point: str, mount_root: str, path: str) -> list[str]:
 
 
 def _existing(context: Context, folders: list[str]) -> Iterator[str]:
-    return (folder for folder in folders if os.path.isdir(context.path(folder)))  # noqa: PTH112 - no Path needed
+    return (folder for folder in folders if is_folder(context.path(folder)))
 
 
 def cpu_limit(gaps: Gaps, controller: Controller, field: str) -> Limit | None:

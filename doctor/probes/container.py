@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from doctor.model import Container, Reading, ok, t
 from doctor.probes import cgroup
-from doctor.probes.gaps import Gaps, reason_of
+from doctor.probes.gaps import Gaps, is_folder, is_there, reason_of
 from doctor.probes.mountinfo import MountLine, mount_of, parse_mountinfo
 from runner.strings import printable
 
@@ -86,20 +86,16 @@ def find_markers(
     marks = {
         "apptainer": "APPTAINER_CONTAINER" in environ
         or "SINGULARITY_CONTAINER" in environ
-        or context.path("/.singularity.d").is_dir(),
+        or is_folder(context.path("/.singularity.d")),
         "kubernetes": "KUBERNETES_SERVICE_HOST" in {*environ, *(first_names or ())}
-        or _is_there(context, "/var/run/secrets/kubernetes.io")
+        or is_there(context.path("/var/run/secrets/kubernetes.io"))
         or "kubepods" in paths,
-        "podman": _is_there(context, "/run/.containerenv") or "libpod" in paths,
-        "docker": _is_there(context, "/.dockerenv") or re.search(r"/docker[-/]", paths) is not None,
-        "lxc": environ.get("container") == "lxc" or "/lxc" in paths or _is_there(context, "/dev/lxc"),
+        "podman": is_there(context.path("/run/.containerenv")) or "libpod" in paths,
+        "docker": is_there(context.path("/.dockerenv")) or re.search(r"/docker[-/]", paths) is not None,
+        "lxc": environ.get("container") == "lxc" or "/lxc" in paths or is_there(context.path("/dev/lxc")),
     }
     declared = _declared_kind(context)
     return tuple(dict.fromkeys([*(kind for kind, seen in marks.items() if seen), *declared]))
-
-
-def _is_there(context: Context, path: str) -> bool:
-    return os.path.exists(context.path(path))  # noqa: PTH110 - an unreadable parent must read as "not there"
 
 
 def _declared_kind(context: Context) -> list[str]:

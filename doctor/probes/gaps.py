@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from doctor.model import Text, t
@@ -68,6 +69,19 @@ class Gaps:
     def unread(self, **values: object) -> dict[str, Text]:
         """Return the reasons of those fields that have no value."""
         return {field: why for field, why in self.reasons.items() if values.get(field) is None}
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether a folder is there; False also where it may not be looked at (``Path.is_dir`` raises then)."""
+    return os.path.isdir(path)  # noqa: PTH112 - see above
+
+
+def is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - as is_folder
+
+
+def is_there(path: Path) -> bool:
+    return os.path.exists(path)  # noqa: PTH110 - as is_folder
 
 
 def reason_of(error: OSError) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from doctor.model import Host, Reading, ok, t
 from doctor.probes.cpu_flags import parse_cpu_flags
-from doctor.probes.gaps import Gaps
+from doctor.probes.gaps import Gaps, is_folder, is_there
 from doctor.probes.host_system import (
     glibc_version,
     has_passwd_entry,
@@ -37,7 +37,7 @@ def probe(context: Context) -> Reading[Host]:
     cpuinfo = gaps.text("cpu_model", "/proc/cpuinfo") or ""
     infiniband = gaps.names("infiniband_devices", "/sys/class/infiniband")
     interfaces = gaps.names("network_interfaces", "/sys/class/net")
-    if infiniband is None and interfaces is not None and not context.path("/sys/class/infiniband").exists():
+    if infiniband is None and interfaces is not None and not is_there(context.path("/sys/class/infiniband")):
         infiniband = ()
     values: dict[str, Any] = {
         "os_name": _os_name(gaps),
@@ -90,9 +90,8 @@ def _os_name(gaps: Gaps) -> str | None:
 
 def _yama(gaps: Gaps) -> int | None:
     """A kernel without Yama restricts nothing here: nothing is missing then, so nothing is noted."""
-    if (
-        gaps.context.path("/proc/sys/kernel").is_dir()
-        and not gaps.context.path("/proc/sys/kernel/yama").is_dir()
+    if is_folder(gaps.context.path("/proc/sys/kernel")) and not is_folder(
+        gaps.context.path("/proc/sys/kernel/yama")
     ):
         return None
     return gaps.parse("yama_ptrace_scope", "/proc/sys/kernel/yama/ptrace_scope", int)

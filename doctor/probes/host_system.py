@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from doctor.model import t
 from doctor.probes.bounded import names_in, read_bytes
-from doctor.probes.gaps import Gaps
+from doctor.probes.gaps import Gaps, is_file, is_folder
 from runner.strings import printable
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _glibc_from_files(gaps: Gaps) -> str | None:
         # GNU C Library (Ubuntu GLIBC 2.35-0ubuntu3) stable release version 2.35.
         if match := re.search(rb"GNU C Library [^\n\0]{0,80}release version (\d+\.\d+)", body):
             return match[1].decode("ascii")
-    if list(gaps.context.path("/lib").glob("ld-musl-*")):
+    if any(name.startswith("ld-musl-") for name in names_in(gaps.context.path("/lib"))):
         return ""
     gaps.note("glibc", t("no C library was found where systems keep it"))
     return None
@@ -232,7 +232,7 @@ def service_states(context: Context) -> dict[str, str]:
 
     A unit that failed reads ``inactive``: without asking systemd only its processes can be seen.
     """
-    if not context.path("/run/systemd/system").is_dir():
+    if not is_folder(context.path("/run/systemd/system")):
         return {}
     states = {unit: _service_state(context, unit) for unit in SERVICES}
     return {unit: state for unit, state in states.items() if state}
@@ -246,5 +246,5 @@ def _service_state(context: Context, unit: str) -> str:
         except OSError:
             continue
     folders = ("/etc/systemd/system", "/lib/systemd/system", "/usr/lib/systemd/system")
-    installed = any(context.path(f"{folder}/{unit}.service").is_file() for folder in folders)
+    installed = any(is_file(context.path(f"{folder}/{unit}.service")) for folder in folders)
     return "inactive" if installed else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from doctor.model import Project, Reading, Requirement, Text, ok, t
 from doctor.probes.bounded import read_bytes
-from doctor.probes.gaps import reason_of
+from doctor.probes.gaps import is_file, is_folder, reason_of
 from doctor.redact import without_secrets
 from runner.strings import printable
 
@@ -29,11 +29,89 @@ _FILE_LIMIT_BYTES = 256 << 10
 
 # Third-party modules that a training script imports, directly or through others.
 _TRAINING_MODULES = frozenset(
-    ["torch", "torchvision", "torchaudio", "transformers", "datasets", "tokenizers", "accelerate", "peft", "trl", "deepspeed", "evaluate", "diffusers", "numpy", "scipy", "pandas", "sklearn", "matplotlib", "PIL", "wandb", "tensorboard", "safetensors", "huggingface_hub", "sentencepiece", "yaml", "requests", "tqdm", "regex", "packaging", "filelock", "fsspec", "psutil", "onnx", "onnxruntime", "triton", "bitsandbytes", "flash_attn", "xformers", "vllm", "einops", "jieba", "cv2", "pyarrow", "modelscope", "dill", "multiprocess", "xxhash", "aiohttp", "httpx", "jinja2", "sympy", "networkx"]
+    [
+        "torch",
+        "torchvision",
+        "torchaudio",
+        "transformers",
+        "datasets",
+        "tokenizers",
+        "accelerate",
+        "peft",
+        "trl",
+        "deepspeed",
+        "evaluate",
+        "diffusers",
+        "numpy",
+        "scipy",
+        "pandas",
+        "sklearn",
+        "matplotlib",
+        "PIL",
+        "wandb",
+        "tensorboard",
+        "safetensors",
+        "huggingface_hub",
+        "sentencepiece",
+        "yaml",
+        "requests",
+        "tqdm",
+        "regex",
+        "packaging",
+        "filelock",
+        "fsspec",
+        "psutil",
+        "onnx",
+        "onnxruntime",
+        "triton",
+        "bitsandbytes",
+        "flash_attn",
+        "xformers",
+        "vllm",
+        "einops",
+        "jieba",
+        "cv2",
+        "pyarrow",
+        "modelscope",
+        "dill",
+        "multiprocess",
+        "xxhash",
+        "aiohttp",
+        "httpx",
+        "jinja2",
+        "sympy",
+        "networkx",
+    ]
 )
 # Imported before a script's folder comes into play, or names that people use for their own without harm.
 _NEVER_HIDDEN = frozenset(
-    ["abc", "codecs", "encodings", "genericpath", "io", "os", "posixpath", "site", "sitecustomize", "usercustomize", "stat", "sys", "test", "this", "antigravity", "idlelib", "lib2to3", "turtle", "turtledemo", "tkinter", "ntpath", "nt", "msilib", "winreg", "winsound"]
+    [
+        "abc",
+        "codecs",
+        "encodings",
+        "genericpath",
+        "io",
+        "os",
+        "posixpath",
+        "site",
+        "sitecustomize",
+        "usercustomize",
+        "stat",
+        "sys",
+        "test",
+        "this",
+        "antigravity",
+        "idlelib",
+        "lib2to3",
+        "turtle",
+        "turtledemo",
+        "tkinter",
+        "ntpath",
+        "nt",
+        "msilib",
+        "winreg",
+        "winsound",
+    ]
 )
 
 
@@ -145,7 +223,7 @@ def _module_of(cwd: Path, name: str) -> str:
     known = stem in _TRAINING_MODULES or (stem in sys.stdlib_module_names and stem not in _NEVER_HIDDEN)
     if not known or stem in sys.builtin_module_names:
         return ""
-    return stem if (cwd / name if dot else cwd / name / "__init__.py").is_file() else ""
+    return stem if is_file(cwd / name if dot else cwd / name / "__init__.py") else ""
 
 
 def _is_module_elsewhere(context: Context, cwd: Path, module: str) -> bool:
@@ -153,4 +231,4 @@ def _is_module_elsewhere(context: Context, cwd: Path, module: str) -> bool:
     if module in sys.stdlib_module_names:
         return True
     folders = [folder for folder in context.target.site_packages if folder != cwd]
-    return any((folder / module).is_dir() or (folder / f"{module}.py").is_file() for folder in folders)
+    return any(is_folder(folder / module) or is_file(folder / f"{module}.py") for folder in folders)

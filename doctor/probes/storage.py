@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from doctor.model import Mount, Place, Reading, Storage, Text, ok, t
+from doctor.probes.bounded import names_in
 from doctor.probes.gaps import Gaps
 from doctor.probes.host_system import parse_passwd_homes
 from doctor.probes.mountinfo import MountLine, mount_of, parse_mountinfo
@@ -29,7 +31,34 @@ _DATA_MOUNTS_LIMIT = 24
 
 # File systems that hold no data of a person.
 _KERNEL_FSTYPES = frozenset(
-    ["proc", "sysfs", "devpts", "devtmpfs", "cgroup", "cgroup2", "mqueue", "debugfs", "tracefs", "securityfs", "pstore", "bpf", "configfs", "fusectl", "hugetlbfs", "autofs", "binfmt_misc", "rpc_pipefs", "nsfs", "efivarfs", "selinuxfs", "ramfs", "squashfs", "fuse.lxcfs", "fuse.gvfsd-fuse", "fuse.portal"]
+    [
+        "proc",
+        "sysfs",
+        "devpts",
+        "devtmpfs",
+        "cgroup",
+        "cgroup2",
+        "mqueue",
+        "debugfs",
+        "tracefs",
+        "securityfs",
+        "pstore",
+        "bpf",
+        "configfs",
+        "fusectl",
+        "hugetlbfs",
+        "autofs",
+        "binfmt_misc",
+        "rpc_pipefs",
+        "nsfs",
+        "efivarfs",
+        "selinuxfs",
+        "ramfs",
+        "squashfs",
+        "fuse.lxcfs",
+        "fuse.gvfsd-fuse",
+        "fuse.portal",
+    ]
 )
 _SYSTEM_PATHS = (
     "/proc",
@@ -196,9 +225,10 @@ def _home_and_user(context: Context) -> tuple[str, str]:
 
 def _transformers_major(context: Context) -> int | None:
     for folder in context.target.site_packages:
-        for found in folder.glob("transformers-*.dist-info"):
-            major = found.name.removeprefix("transformers-").partition(".")[0]
-            return int(major) if major.isdigit() else None
+        for name in names_in(folder):
+            # transformers-4.44.2.dist-info
+            if match := re.fullmatch(r"transformers-(\d+)[^-]*\.dist-info", name):
+                return int(match[1])
     return None
 
 
