@@ -12,6 +12,8 @@ from doctor.probes.device_nodes import existing_nodes
 from doctor.probes.gaps import reason_of
 from doctor.probes.proc_table import Seen, age_s, command, gpu_files, pids, see, uptime_s
 
+OUR_CHILD = "/doctor/probes/nvml_child.py"
+"""In the command line of our own question to NVML, which opens the cards' files and holds none of their memory."""
 BUDGET_S = 0.25
 """For the whole walk. What it did not reach is said, never taken for nothing."""
 KEEP = 200
@@ -77,7 +79,9 @@ class _Walk:
         files = gpu_files(self.context, seen.pid) if self.has_gpu else ()
         self.closed += files is None
         if files:
-            self._keep(seen, command(self.context, seen), files)
+            line = command(self.context, seen)
+            if OUR_CHILD not in line and seen.parent_pid != os.getpid():
+                self._keep(seen, line, files)
         elif _MAY_TRAIN.search(seen.name):
             line = command(self.context, seen)
             if _TRAINS.search(line):

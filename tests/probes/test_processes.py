@@ -37,6 +37,7 @@ def kept(reading: Reading[Processes]) -> dict[int, str]:
         ("vim train.py", (), False),
         ("nvidia-persistenced", ("/dev/nvidiactl", "/dev/nvidia0"), True),
         ("some-server", ("/dev/nvidia0",), True),
+        ("python -I -S -c x /env/site-packages/doctor/probes/nvml_child.py y", ("/dev/nvidia0",), False),
     ],
 )
 def test_holders_of_a_card_and_trainings_are_kept(
