@@ -6,6 +6,7 @@ section's ``unread`` under the field's name. Units are in names; ``*_bytes`` are
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Generic, Literal, TypeVar
 
 import msgspec
@@ -308,7 +309,7 @@ class Extension(Record, frozen=True):
     """The distribution whose files really lie in the import folder (onnxruntime over onnxruntime-gpu)."""
 
 
-class Packages(Section, frozen=True):
+class Packages(Section, frozen=True, dict=True):
     items: tuple[Distribution, ...] = ()
     complete: bool = True
     """False: an excerpt. What is not in it may well be installed."""
@@ -318,9 +319,13 @@ class Packages(Section, frozen=True):
     leftovers: tuple[str, ...] = ()
     """``~orch``-like remains of interrupted installs."""
 
+    @cached_property
+    def _first_copies(self) -> dict[str, Distribution]:
+        return {item.name: item for item in reversed(self.items)}
+
     def get(self, name: str) -> Distribution | None:
         """Return the first copy on the import path, or None."""
-        return next((item for item in self.items if item.name == name), None)
+        return self._first_copies.get(name)
 
     def version(self, name: str) -> str | None:
         found = self.get(name)

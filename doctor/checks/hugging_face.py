@@ -132,6 +132,8 @@ def _declared(packages: Packages, name: str) -> dict[str, str]:
     item = packages.get(name)
     found: dict[str, str] = {}
     for line in (item.requires_dist if item else None) or ():
+        if ";" in line:  # it has a marker, as most have: not worth parsing
+            continue
         try:
             requirement = Requirement(line)
         except InvalidRequirement:

@@ -86,6 +86,8 @@ def read(line: str) -> Requirement | None:
 def declared(item: Distribution, known: dict[str, str]) -> Iterator[Requirement]:
     """Yield the requirements of ``item`` that certainly apply here; those of extras do not."""
     for line in item.requires_dist or ():
+        if "extra" in line.partition(";")[2]:  # most lines, and parsing one costs a tenth of a millisecond
+            continue
         requirement = read(line)
         if requirement and "extra" not in str(requirement.marker) and applies(requirement.marker, known):
             yield requirement

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
 
@@ -84,6 +83,17 @@ def as_sarif(report: Report) -> str:
 def _sentence(item: Finding) -> str:
     words = say(item.title) + (" " + say(item.advice) if item.advice else "")
     return printable_text(words)
+
+
+# xml.sax.saxutils has these two, and imports an HTTP client for something else: a tenth of `doctor check`.
+def escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def quoteattr(text: str) -> str:
+    """Return ``text`` as a quoted XML attribute value."""
+    named = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;", '"': "&quot;"}
+    return '"' + "".join(named.get(character, character) for character in escape(text)) + '"'
 
 
 def as_junit(report: Report) -> str:
