@@ -1,8 +1,9 @@
 """``python -u RUN_DIR/code/runner/__main__.py RUN_DIR [--resume]``: read plan.json, train, leave.
 
 Started by path. Until our own imports are done only this package's parent may answer to the name ``runner``:
-the script's folder (Python puts it first; our ``profile.py`` would hide the standard library's) and the working
-directory (a user's own ``runner.py``) come off ``sys.path``; the working directory goes back to its end.
+the script's folder (Python puts it first; our ``profile.py`` would hide the standard library's) and the
+working directory (a user's own ``runner.py``) come off ``sys.path``; the working directory goes back to its
+end.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ def put_our_code_first() -> list[str]:
 
 
 def main(argv: list[str]) -> int:
-    arguments = [argument for argument in argv if argument != "--resume"]
-    if len(arguments) != 1:
-        print("usage: python -u RUN_DIR/code/runner/__main__.py RUN_DIR [--resume]", file=sys.stderr)  # noqa: T201
+    flags = {argument for argument in argv if argument.startswith("--")}
+    arguments = [argument for argument in argv if argument not in flags]
+    if len(arguments) != 1 or flags - {"--resume", "--approximate"}:
+        sys.stderr.write(
+            "usage: python -u RUN_DIR/code/runner/__main__.py RUN_DIR [--resume [--approximate]]\n"
+        )
         return 2
     users_entries = put_our_code_first()
     from runner.signals import StopRequest
@@ -35,7 +39,7 @@ def main(argv: list[str]) -> int:
     from runner.session import run_session
 
     sys.path += users_entries
-    return run_session(arguments[0], resume="--resume" in argv, stop=stop)
+    return run_session(arguments[0], "--resume" in flags, stop, approximate="--approximate" in flags)
 
 
 if __name__ == "__main__":

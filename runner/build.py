@@ -118,6 +118,8 @@ def build_model(plan: Plan, task: Task, tokenizer: Any) -> tuple[torch.nn.Module
     Raises:
         InputError: it cannot be opened, or does not fit the tokenizer.
     """
+    transformers.utils.logging.set_verbosity_error()  # what is new is told as a note
+    transformers.utils.logging.disable_progress_bar()
     model = plan.profile.model
     seed_everything(plan.seeds["init"])
     config = _config(model, **_label_settings(task))

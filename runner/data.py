@@ -7,7 +7,7 @@ to the longest of them, rounded up to a multiple of 8.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +115,7 @@ class Prepared:
 
 def batches(
     store: TokenStore, micro_batches: Sequence[list[int]], pad_id: int, seed: int, workers: int, pin: bool
-) -> Iterator[dict[str, torch.Tensor]]:
+) -> Generator[dict[str, torch.Tensor], None, None]:
     """Yield the batches for lists of sample numbers, in order.
 
     The loader draws from a private generator: its draws never shift those of the training.

@@ -1,0 +1,123 @@
+"""One forward, backward and update on one device. accelerate places the model; precision is torch's own
+autocast and scaler, since every step between backward and update must be ours to see: unscale, look, clip,
+step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any
+
+import accelerate
+import torch
+
+from runner.choices import Settings
+
+LOWEST_SCALE = 1.0
+_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class Engine:
+    """A model on its device with its optimizer, in the plan's precision. Weights and moments are fp32."""
+
+    def __init__(self, model: torch.nn.Module, settings: Settings) -> None:
+        self.accelerator = accelerate.Accelerator(cpu=settings.device == "cpu", mixed_precision="no")
+        self.device: torch.device = self.accelerator.device
+        self.model: Any = self.accelerator.prepare_model(model)
+        self.precision = settings.precision
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=settings.precision == "fp16")
+        self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+    @property
+    def bare_model(self) -> Any:
+        """The model without wrappers: what is saved."""
+        return self.accelerator.unwrap_model(self.model)
+
+    def autocast(self) -> contextlib.AbstractContextManager[Any]:
+        if self.precision == "fp32":
+            return contextlib.nullcontext()
+        context: contextlib.AbstractContextManager[Any] = torch.autocast(
+            self.device.type, dtype=_DTYPES[self.precision]
+        )
+        return context
+
+    def to_device(self, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
+
+    def logits(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        inputs = {name: tensor for name, tensor in batch.items() if name not in ("labels", "rows")}
+        with self.autocast():
+            return self.model(**inputs).logits  # type: ignore[no-any-return,unused-ignore]
+
+    def backward(self, loss: torch.Tensor) -> None:
+        self.scaler.scale(loss).backward()
+
+    def gradient_norm(self, optimizer: Any, clip_norm: float) -> torch.Tensor:
+        """Unscale the gradients once, clip them together, and return their norm before clipping."""
+        self.scaler.unscale_(optimizer)
+        limit = clip_norm or float("inf")
+        return torch.nn.utils.clip_grad_norm_(self._parameters, limit)
+
+    def update(self, optimizer: Any) -> bool:
+        """Make the update; return False where the scaler held it back (a gradient overflowed)."""
+        before = self.scaler.get_scale()
+        self.scaler.step(optimizer)
+        self.scaler.update()
+        return not (self.scaler.is_enabled() and self.scaler.get_scale() < before)
+
+    def drop_gradients(self, optimizer: Any) -> None:
+        optimizer.zero_grad(set_to_none=True)
+
+    def forget_window(self, optimizer: Any) -> None:
+        """Drop a window that is not to count, its gradients and the scaler's record of having unscaled
+        them."""
+        self.drop_gradients(optimizer)
+        if self.scaler.is_enabled():
+            self.scaler.update(self.scaler.get_scale())
+
+    def scaler_state(self) -> dict[str, float]:
+        return {key: float(value) for key, value in self.scaler.state_dict().items()}
+
+    def load_scaler_state(self, state: dict[str, float]) -> None:
+        if state and self.scaler.is_enabled():
+            whole = {"growth_interval", "_growth_tracker"}
+            self.scaler.load_state_dict(
+                {key: int(value) if key in whole else value for key, value in state.items()}
+            )
+
+
+class SplitClock:
+    """Where the time of one window goes. On a GPU the marks are CUDA events, read after the window's one
+    sync."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._cuda = device.type == "cuda"
+        self._marks: list[tuple[str, Any]] = []
+        self.started = 0.0
+
+    def start(self) -> None:
+        self.started = time.perf_counter()
+        self._marks = [("", self._now())]
+
+    def _now(self) -> Any:
+        if not self._cuda:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def lap(self, name: str) -> None:
+        """The time since the last mark belongs to ``name``."""
+        self._marks.append((name, self._now()))
+
+    def split(self) -> dict[str, float]:
+        """Return seconds by name; only after the device was waited for."""
+        total: dict[str, float] = {}
+        for (_, before), (name, after) in zip(self._marks, self._marks[1:], strict=False):
+            seconds = before.elapsed_time(after) / 1000 if self._cuda else after - before
+            total[name] = total.get(name, 0.0) + seconds
+        return total
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.started

@@ -1,0 +1,51 @@
+"""What the trainer tells the world: events, and a plain line on stdout for the log. Telling never stops a
+run."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from runner.events import EventWriter
+from runner.text import Text
+
+LOG_LINE_EVERY_S = 5.0
+
+
+class Journal:
+    """Writes events; where the disk is full an event is lost, counted, and training goes on."""
+
+    def __init__(self, writer: EventWriter, clock: Callable[[], float] = time.monotonic) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._last_line = 0.0
+        self.lost = 0
+
+    def write(self, kind: str, step: int | None = None, **data: Any) -> None:
+        try:
+            self._writer.write(kind, step, **data)
+        except OSError as error:
+            self.lost += 1
+            if self.lost == 1:
+                self.say(f"an event could not be written: {error}")
+
+    def note(self, level: str, text: Text, step: int | None = None) -> None:
+        """Write a note (``info``, ``warn`` or ``fail``) and say it in the log."""
+        self.write("note", step, level=level, text=msgspec.to_builtins(text))
+        self.say(f"{level}: {text}")
+
+    def say(self, line: str) -> None:
+        sys.stdout.write(f"{line}\n")
+
+    def progress(self, step: int, total: int, data: dict[str, Any]) -> None:
+        """Say how far the run is, every few seconds."""
+        now = self._clock()
+        if now - self._last_line >= LOG_LINE_EVERY_S or step == total:
+            self._last_line = now
+            self.say(
+                f"step {step}/{total} loss {data['loss']:.4f} lr {data['lr']:.3g} norm {data['grad_norm']:.3f}"
+            )

@@ -1,0 +1,138 @@
+"""One start of the trainer in a run directory: the lock, the plan, the outcome as an event and an exit
+code."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from runner.events import EventWriter
+from runner.inputs import InputError
+from runner.journal import Journal
+from runner.plan import Plan, PlanError, decode_plan
+from runner.rundir import RunDir
+from runner.signals import EXIT_SAVED, StopRequest
+from runner.text import Text, t
+
+EXIT_COMPLETED, EXIT_FAILED, EXIT_NON_FINITE = 0, 1, 4
+
+
+def run_session(run_path: str, resume: bool, stop: StopRequest, approximate: bool = False) -> int:
+    """Train what ``plan.json`` of ``run_path`` says and return the exit code.
+
+    0 completed, 143 stopped by a signal and saved, 1 failed, 4 stopped before a non-finite update.
+    """
+    run = RunDir(Path(run_path).absolute())
+    try:
+        plan = decode_plan(run.plan.read_bytes())
+        lock = take_lock(run)
+    except (OSError, PlanError) as error:
+        sys.stderr.write(f"{run.path}: {error}\n")
+        return EXIT_FAILED
+    if lock is None:
+        sys.stderr.write(f"{run.path}: another trainer is at work in this run directory\n")
+        return EXIT_FAILED
+    run.events.mkdir(exist_ok=True)
+    run.checkpoints.mkdir(exist_ok=True)
+    write_pid(run)
+    journal = Journal(EventWriter(run.events / "trainer-0.jsonl", "trainer-0"))
+    return _train(plan, run, journal, stop, resume, approximate)
+
+
+def take_lock(run: RunDir) -> int | None:
+    """Return a descriptor that holds the run directory for this process, or None where another one holds it.
+
+    The kernel lets go when the process ends, however it ends. A file system without locks is taken as free.
+    """
+    descriptor = os.open(run.path / "trainer.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except OSError:
+        return descriptor
+    return descriptor
+
+
+def write_pid(run: RunDir) -> None:
+    """Write ``trainer.pid``, unless whoever started us has: theirs says on which host the number means us."""
+    mark = f"{os.getpid()} {start_ticks()}"
+    if run.trainer_pid.is_file() and run.trainer_pid.read_text("utf-8", "replace").startswith(mark + " "):
+        return
+    run.trainer_pid.write_text(mark + "\n")
+
+
+def start_ticks() -> int:
+    """Return when this process began, in clock ticks since boot: field 22 of /proc/self/stat."""
+    return int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def environment_notes(plan: Plan) -> list[Text]:
+    """Return a sentence for every variable that should have been set before Python started and is not."""
+    different = [name for name, value in plan.environment.items() if os.environ.get(name) != value]
+    if not different:
+        return []
+    return [t("not set as planned before Python started: {names}", names=", ".join(different))]
+
+
+def _train(
+    plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, resume: bool, approximate: bool
+) -> int:
+    started = time.monotonic()
+    data: dict[str, Any] = {"outcome": "failed", "exit_code": EXIT_FAILED, "steps": 0}
+    for text in environment_notes(plan):
+        journal.note("warn", text)
+    try:
+        data |= _outcome(plan, run, journal, stop, resume, approximate)
+    except Exception as error:  # the run's last words: whatever it was becomes an event and an exit code
+        traceback.print_exc()
+        data |= _told(error)
+    journal.write("run-finished", None, **data, seconds=time.monotonic() - started)
+    return int(data["exit_code"])
+
+
+def _outcome(
+    plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, resume: bool, approximate: bool
+) -> dict[str, Any]:
+    from runner.prepare import Stopped
+    from runner.trainer import NonFiniteError, run_training
+
+    try:
+        finished = run_training(plan, run, journal, stop, resume, approximate)
+    except Stopped:
+        return {"outcome": "stopped", "exit_code": EXIT_SAVED}
+    except NonFiniteError as error:
+        journal.note("fail", error.text, error.window + 1)
+        return {
+            "outcome": "non-finite",
+            "exit_code": EXIT_NON_FINITE,
+            "steps": error.window,
+            **_worded(error.text),
+        }
+    except InputError as error:
+        journal.note("fail", error.problem)
+        return _worded(error.problem)
+    return {
+        "outcome": finished.outcome,
+        "exit_code": finished.exit_code,
+        "steps": finished.windows,
+        "metrics": finished.metrics,
+        "final_dir": finished.final_dir,
+    }
+
+
+def _worded(text: Text) -> dict[str, Any]:
+    """Return an error both as plain English and as a translatable sentence."""
+    return {"error": str(text), "error_text": msgspec.to_builtins(text)}
+
+
+def _told(error: Exception) -> dict[str, Any]:
+    return _worded(t("{kind}: {message}", kind=type(error).__name__, message=str(error)[:2000]))

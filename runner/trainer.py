@@ -1,0 +1,468 @@
+"""The training loop, top to bottom.
+
+A *window* is the samples of one update. Which samples, which dropout, which learning rate: all are functions
+of the plan and the window's number, so a run continues from any window as if it had never stopped. Nothing is
+judged by a mean of means: losses are sums, divided by what the whole window counts.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from runner.build import build_model
+from runner.checkpoint import (
+    BadCheckpoint,
+    Saver,
+    TrainState,
+    load_model,
+    load_optimizer,
+    newest_good,
+    read_state,
+    take_copy,
+)
+from runner.data import Prepared, batches, flat
+from runner.engine import LOWEST_SCALE, Engine, SplitClock
+from runner.evaluation import evaluate
+from runner.final import write_final
+from runner.inputs import InputError
+from runner.journal import Journal
+from runner.optim import make_optimizer, set_lr
+from runner.order import Window, position_of, windows_of_epoch, windows_total
+from runner.plan import Plan
+from runner.prepare import prepare_data
+from runner.rundir import RunDir
+from runner.schedule import lr_at
+from runner.seed import seed_step, set_deterministic
+from runner.seeds import seed_for
+from runner.signals import EXIT_SAVED, StopRequest
+from runner.text import t
+
+SCALER_PATIENCE = 50
+"""So many updates in a row held back by the loss scaler are a fault, not the scale settling."""
+
+RETRY_SAVE_AFTER = 20
+"""Windows after which a checkpoint that could not be written is tried again."""
+
+Batch = dict[str, torch.Tensor]
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended; ``outcome`` and ``exit_code`` as in ``run-finished``."""
+
+    outcome: str
+    exit_code: int
+    windows: int = 0
+    metrics: dict[str, float] = {}
+    final_dir: str = ""
+
+
+class NonFiniteError(Exception):
+    """A loss or a gradient norm that is no number, seen before it reached the weights."""
+
+    def __init__(self, window: int, loss: float, norm: float, rows: list[int]) -> None:
+        self.window, self.loss, self.norm, self.rows = window, loss, norm, rows
+        shown = ", ".join(map(str, rows[:20])) + (" ..." if len(rows) > 20 else "")
+        self.text = t(
+            "step {step}: loss {loss}, gradient norm {norm}: stopped before the update; data rows: {rows}",
+            step=window + 1,
+            loss=str(loss),
+            norm=str(norm),
+            rows=shown,
+        )
+        super().__init__(str(self.text))
+
+
+class Trainer:
+    """One run in one process."""
+
+    def __init__(self, plan: Plan, run: RunDir, journal: Journal, stop: StopRequest) -> None:
+        self.plan, self.run, self.journal, self.stop = plan, run, journal, stop
+        self.settings, self.train = plan.settings, plan.profile.train
+        self.seed = plan.profile.run.seed
+        set_deterministic(self.train.deterministic)
+        torch.set_num_threads(self.settings.threads)
+        self.data: Prepared = prepare_data(plan, run, journal.note, stop)
+        model, self.new_weights = build_model(plan, self.data.task, self.data.tokenizer)
+        self.engine = Engine(model, self.settings)
+        self.optimizer = make_optimizer(self.engine.bare_model, self.train, self.settings.fused)
+        self.saver = Saver(run, self.train.keep_last)
+        self.saved_at = -1
+        """``windows_done`` of the newest checkpoint begun; -1: none, or the last one failed."""
+        self.retry_save_at: int | None = None
+        self.samples = len(self.data.train)
+        self.total = windows_total(self.samples, self.train.batch_size, self.train.epochs, self.train.steps)
+        self.state = TrainState(
+            plan_digest=plan.digest,
+            torch_version=str(torch.__version__),
+            threads=self.settings.threads,
+            device_name=device_name(self.engine.device),
+            micro_batch_size=self.settings.micro_batch_size,
+        )
+
+    # -- the loop -----------------------------------------------------------------------------------------------
+    def train_all(self, resume: bool, approximate: bool = False) -> Finished:
+        """Train to the end of the plan, or until asked to stop.
+
+        Raises:
+            NonFiniteError: before a non-finite number reached the weights.
+            InputError: a checkpoint that cannot be continued exactly.
+        """
+        if resume:
+            self._resume(approximate)
+        self._say_started(resume)
+        self.engine.model.train()
+        while not self._ended():
+            epoch, first = position_of(self.state.windows_done, self.samples, self.train.batch_size)
+            windows = self._windows(epoch)[first : first + self.total - self.state.windows_done]
+            pin = self.engine.device.type == "cuda"
+            loader_seed = seed_for(self.seed, "loader", epoch)
+            pad_id = self.data.tokenizer.pad_token_id
+            stream = batches(self.data.train, flat(windows), pad_id, loader_seed, self.settings.workers, pin)
+            for window in windows:
+                if not self._evaluate_if_due() or self.stop:
+                    return self._leave_on_signal()
+                if self._ended():
+                    break
+                self._one_window(window, stream, epoch)
+                self._save_if_due()
+            stream.close()
+        if not self._evaluate_if_due() or self.stop:
+            return self._leave_on_signal()
+        return self._finish()
+
+    def _ended(self) -> bool:
+        return self.state.windows_done >= self.total or self.state.stopped_early
+
+    def _windows(self, epoch: int) -> list[Window]:
+        return windows_of_epoch(
+            self.data.train.lengths,
+            self.seed,
+            epoch,
+            self.train.batch_size,
+            self.state.micro_batch_size,
+            self.train.bucketing,
+        )
+
+    def _one_window(self, window: Window, stream: Any, epoch: int) -> None:
+        """Forward and backward over the micro-batches of one window, then one update."""
+        clock = SplitClock(self.engine.device)
+        clock.start()
+        micro_batches: list[Batch] = [next(stream) for _ in window]
+        clock.lap("data")
+        seed_step(self.seed, self.state.windows_done)
+        lr = lr_at(self.state.updates_done, self.total, self.train)
+        set_lr(self.optimizer, lr)
+        denominator = sum(self.data.task.denominator(batch["labels"]) for batch in micro_batches)
+        losses = []
+        for batch in micro_batches:
+            moved = self.engine.to_device(batch)
+            logits = self.engine.logits(moved)
+            loss = self.data.task.loss_sum(logits, moved["labels"]) / denominator
+            clock.lap("forward")
+            self.engine.backward(loss)
+            clock.lap("backward")
+            losses.append(loss.detach())
+        norm = self.engine.gradient_norm(self.optimizer, self.train.clip_norm)
+        *parts, norm_value = torch.stack([*losses, norm.detach().float()]).tolist()
+        updated = self._update_unless_bad(micro_batches, parts, norm_value)
+        clock.lap("optimizer")
+        self._count_window(micro_batches, updated)
+        self._say_step(micro_batches, sum(parts), norm_value, lr, epoch, clock, updated)
+
+    def _update_unless_bad(self, micro_batches: list[Batch], losses: list[float], norm: float) -> bool:
+        """Make the update unless a number is not finite; return whether the weights changed.
+
+        Raises:
+            NonFiniteError: by the plan's policy, or after too many windows in a row.
+        """
+        state = self.state
+        finite = math.isfinite(sum(losses)) and math.isfinite(norm)
+        if finite:
+            state.bad_windows_in_a_row = 0
+            updated = self.engine.update(self.optimizer)
+            self.engine.drop_gradients(self.optimizer)
+            return updated
+        state.non_finite_windows += 1
+        state.bad_windows_in_a_row += 1
+        trouble = NonFiniteError(state.windows_done, sum(losses), norm, suspect_rows(micro_batches, losses))
+        scaled = self.engine.scaler.is_enabled() and math.isfinite(sum(losses))
+        limit = SCALER_PATIENCE if scaled else self.train.non_finite_limit
+        too_many = state.bad_windows_in_a_row > limit or (
+            scaled and self.engine.scaler.get_scale() < LOWEST_SCALE
+        )
+        if too_many or (self.train.non_finite == "halt" and not scaled):
+            raise trouble
+        if scaled:
+            self.engine.update(
+                self.optimizer
+            )  # the scaler sees the overflow, holds the update back, lowers the scale
+            self.engine.drop_gradients(self.optimizer)
+        else:
+            self.engine.forget_window(self.optimizer)
+            text = t("step {step}: skipped, not finite; data rows: {rows}", step=state.windows_done + 1,
+                     rows=", ".join(map(str, trouble.rows[:20])))  # fmt: skip
+            self.journal.note("warn", text, state.windows_done + 1)
+        return False
+
+    def _count_window(self, micro_batches: list[Batch], updated: bool) -> None:
+        self.state.windows_done += 1
+        self.state.updates_done += updated
+        self.state.samples_done += sum(len(batch["labels"]) for batch in micro_batches)
+
+    # -- evaluation, checkpoints ----------------------------------------------------------------------------------
+    def _due(self, every: int | str) -> bool:
+        """Is something due now that happens every so many windows, each epoch, or at the end?"""
+        done = self.state.windows_done
+        if done == 0:
+            return False
+        if done >= self.total:
+            return True
+        if isinstance(every, int):
+            return done % every == 0
+        return every == "epoch" and position_of(done, self.samples, self.train.batch_size)[1] == 0
+
+    def _evaluate_if_due(self) -> bool:
+        """Evaluate where it is due and not yet done; return False where asked to stop meanwhile."""
+        state = self.state
+        if not self._due(self.train.evaluate_every) or state.evaluated_at == state.windows_done:
+            return True
+        seed = seed_for(self.seed, "loader", -1)
+        result = evaluate(
+            self.engine, self.data, self.train.eval_batch_size, seed, self.settings.workers, self.stop
+        )
+        if result is None:
+            return False
+        best = self._take_in(result.metrics)
+        self.journal.write(
+            "evaluation",
+            state.windows_done,
+            **result.metrics,
+            samples=result.samples,
+            seconds=result.seconds,
+            best=best,
+        )
+        shown = " ".join(f"{name} {value:.4f}" for name, value in result.metrics.items())
+        self.journal.say(f"evaluation at step {state.windows_done}: {shown}")
+        if best and (self.train.restore_best or self.train.patience):
+            self._save("best")
+        return True
+
+    def _take_in(self, metrics: dict[str, float]) -> bool:
+        """Record an evaluation; return whether it is the best so far. What is not finite is never the
+        best."""
+        state, counted = self.state, self.data.task.metrics()
+        value = metrics[counted.main]
+        better = state.best_value is None or (value > state.best_value) == counted.larger_is_better
+        best = math.isfinite(value) and better and value != state.best_value
+        state.evaluated_at, state.metrics = state.windows_done, metrics
+        if best:
+            state.best_value, state.best_window, state.evaluations_since_best = value, state.windows_done, 0
+        else:
+            state.evaluations_since_best += 1
+        state.stopped_early = (
+            self.train.patience is not None and state.evaluations_since_best >= self.train.patience
+        )
+        return best
+
+    def _save_if_due(self) -> None:
+        """Begin a checkpoint where one is due; an evaluation due at the same window comes before it."""
+        self._say_saves()
+        done = self.state.windows_done
+        due = self._due(self.train.checkpoint_every) or done == self.retry_save_at
+        if done < self.total and due and self._evaluate_if_due():
+            self._save("interval")
+
+    def _save(self, reason: str) -> None:
+        """Begin a checkpoint of this very window, unless there is one."""
+        if self.saved_at == self.state.windows_done:
+            return
+        self.saved_at, self.retry_save_at = self.state.windows_done, None
+        self.state.scaler = self.engine.scaler_state()
+        self.saver.start(take_copy(self.state, self.engine.bare_model, self.optimizer), reason)
+
+    def _save_now(self, reason: str) -> bool:
+        """Save and wait; return whether there is a good checkpoint of this window."""
+        self.saver.wait()
+        self._say_saves()
+        self._save(reason)
+        self.saver.wait()
+        self._say_saves()
+        return self.saved_at == self.state.windows_done
+
+    def _say_saves(self) -> None:
+        """Tell how saves ended; one that failed is tried again soon."""
+        for last in self.saver.results():
+            if last.error:
+                self.saved_at, self.retry_save_at = -1, self.state.windows_done + RETRY_SAVE_AFTER
+                text = t(
+                    "the checkpoint of step {step} was not written: {why} ({free} bytes free, {needed} needed); "
+                    "training goes on, the checkpoint before it stays",
+                    step=last.window,
+                    why=last.error,
+                    free=last.free_bytes,
+                    needed=last.needed_bytes,
+                )
+                self.journal.note("warn", text, last.window)
+            else:
+                self.journal.write("checkpoint", last.window, path=last.path, seconds=last.seconds, bytes=last.bytes,
+                                   reason=last.reason)  # fmt: skip
+
+    # -- beginning and end ----------------------------------------------------------------------------------------
+    def _resume(self, approximate: bool) -> None:
+        """Continue from the newest checkpoint that is as it was written; every bad one is named."""
+        folder = newest_good(self.run, self._say_bad)
+        if folder is None:
+            self.journal.note(
+                "warn", t("there is no checkpoint to continue from: the run begins again at step 0")
+            )
+            return
+        saved = read_state(folder)
+        self._check_exact(saved, approximate)
+        load_model(folder, self.engine.bare_model)
+        load_optimizer(folder, self.optimizer)
+        self.engine.load_scaler_state(saved.scaler)
+        self.state = saved
+        self.saved_at = saved.windows_done
+
+    def _say_bad(self, bad: BadCheckpoint) -> None:
+        self.journal.note("warn", t("{path} is damaged and not used: {why}", path=bad.path, why=bad.why))
+
+    def _check_exact(self, saved: TrainState, approximate: bool) -> None:
+        """Refuse what cannot continue to the bit, unless the person accepts it; then say so."""
+        now, differences = self.state, []
+        for name in ("plan_digest", "torch_version", "threads", "device_name"):
+            if getattr(saved, name) != getattr(now, name):
+                differences.append(f"{name}: {getattr(saved, name)} -> {getattr(now, name)}")
+        if not differences:
+            return
+        shown = "; ".join(differences)
+        if not approximate or saved.plan_digest != now.plan_digest:
+            raise InputError(t("cannot continue to the bit here ({differences}); --approximate continues anyway",
+                               differences=shown))  # fmt: skip
+        self.journal.note("warn", t("continued approximately: {differences}", differences=shown))
+        for name in ("torch_version", "threads", "device_name"):
+            setattr(saved, name, getattr(now, name))
+
+    def _leave_on_signal(self) -> Finished:
+        if not self._save_now("signal"):
+            return Finished(outcome="failed", exit_code=1, windows=self.state.windows_done)
+        return Finished(outcome="stopped", exit_code=EXIT_SAVED, windows=self.state.windows_done)
+
+    def _finish(self) -> Finished:
+        """Save the end, put the best weights back where wanted, and write the model that ``from_pretrained``
+        opens."""
+        if self.state.stopped_early:
+            self.journal.note("info", t("stopped early: {count} evaluations without a better one",
+                                        count=self.state.evaluations_since_best))  # fmt: skip
+        self._save_now("end")
+        metrics = dict(self.state.metrics)
+        if self.train.restore_best and self.state.best_window not in (None, self.state.windows_done):
+            metrics = self._restore_best()
+        final = write_final(self.run, self.plan, self.data, self.engine.bare_model, self.state, metrics)
+        return Finished(
+            outcome="completed",
+            exit_code=0,
+            windows=self.state.windows_done,
+            metrics=metrics,
+            final_dir=str(final),
+        )
+
+    def _restore_best(self) -> dict[str, float]:
+        folder: Path = self.run.checkpoint(int(self.state.best_window or 0))
+        if not folder.is_dir():
+            self.journal.note(
+                "warn", t("the best checkpoint {path} is gone: the last weights are kept", path=str(folder))
+            )
+            return dict(self.state.metrics)
+        load_model(folder, self.engine.bare_model)
+        return dict(read_state(folder).metrics)
+
+    # -- what is told -------------------------------------------------------------------------------------------------
+    def _say_started(self, resume: bool) -> None:
+        resumed = {"resumed_from_step": self.state.windows_done} if resume else {}
+        self.journal.write(
+            "run-started",
+            self.state.windows_done,
+            device=self.state.device_name,
+            precision=self.settings.precision,
+            steps_total=self.total,
+            epochs=self.train.epochs,
+            samples_total=self.samples,
+            model=model_name(self.plan),
+            torch=str(torch.__version__),
+            parameters=sum(parameter.numel() for parameter in self.engine.bare_model.parameters()),
+            **process_facts(),
+            **resumed,
+        )
+        if self.new_weights and not resume and self.new_weights != ["*"]:
+            names = ", ".join(self.new_weights[:6])
+            self.journal.note("info", t("new, seeded weights (not pretrained): {names}", names=names))
+
+    def _say_step(
+        self,
+        micro_batches: list[Batch],
+        loss: float,
+        norm: float,
+        lr: float,
+        epoch: int,
+        clock: SplitClock,
+        updated: bool,
+    ) -> None:
+        data: dict[str, Any] = {
+            "loss": loss,
+            "lr": lr,
+            "grad_norm": norm,
+            "samples": sum(len(batch["labels"]) for batch in micro_batches),
+            "tokens": sum(int(batch["attention_mask"].sum()) for batch in micro_batches),
+            "padded_tokens": sum(batch["attention_mask"].numel() for batch in micro_batches),
+            "epoch": epoch,
+            "seconds": clock.seconds(),
+            "split": clock.split(),
+        }
+        if not updated:
+            data["skipped"] = True
+        self.journal.write("step", self.state.windows_done, **data)
+        self.journal.progress(self.state.windows_done, self.total, data)
+
+
+def suspect_rows(micro_batches: list[Batch], losses: list[float]) -> list[int]:
+    """Return the source rows of the micro-batches whose loss is not finite; of all, where only the norm is
+    not."""
+    bad = [batch for batch, loss in zip(micro_batches, losses, strict=True) if not math.isfinite(loss)]
+    return [int(row) for batch in bad or micro_batches for row in batch["rows"]]
+
+
+def device_name(device: torch.device) -> str:
+    return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else "cpu"
+
+
+def model_name(plan: Plan) -> str:
+    model = plan.profile.model
+    return model.hub or model.package or model.path or str(model.config.get("model_type", ""))
+
+
+def process_facts() -> dict[str, Any]:
+    import os
+    import socket
+
+    return {"pid": os.getpid(), "hostname": socket.gethostname()}
+
+
+def run_training(
+    plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, resume: bool, approximate: bool
+) -> Finished:
+    """Train the plan in ``run``; what goes wrong comes out as an exception for the session to report."""
+    started = time.monotonic()
+    trainer = Trainer(plan, run, journal, stop)
+    try:
+        finished = trainer.train_all(resume, approximate)
+    finally:
+        trainer.saver.wait()
+    journal.say(f"{finished.outcome} after {time.monotonic() - started:.0f} s")
+    return finished
