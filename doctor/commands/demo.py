@@ -1,0 +1,50 @@
+"""``doctor demo``: check this machine, train the quickstart on real text with a live view, say where the report lies."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from doctor.commands.run import plan, refuse_if_it_would_fail, start
+from doctor.language import say
+
+if TYPE_CHECKING:
+    from doctor.running import PlannedRun
+
+PROFILE = "quickstart"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="overrides",
+        help=say("change one value of the profile; may be given again"),
+    )  # fmt: skip
+    parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment that trains"))
+    parser.add_argument("--anyway", action="store_true", help=say("start although findings say it will fail"))
+    parser.add_argument(
+        "--no-view", action="store_true", help=say("a progress line instead of the live view")
+    )
+
+
+def run(namespace: argparse.Namespace) -> int:
+    from doctor.commands.attached import attach
+    from doctor.commands.watch import open_full_screen
+
+    planned = plan(PROFILE, namespace.overrides, namespace.python)
+    _show_check(planned)
+    refuse_if_it_would_fail(planned, namespace.anyway)
+    started = start(planned, None)
+    if not namespace.no_view and sys.stdout.isatty() and sys.stdin.isatty():
+        open_full_screen(
+            str(started.run.path)
+        )  # leaving it leaves the run alone; the progress line goes on below
+    return attach(started)
+
+
+def _show_check(planned: PlannedRun) -> None:
+    from doctor.render.layout import columns, wants_colour
+    from doctor.render.text import report_lines
+
+    width, colour = columns(sys.stdout), wants_colour(sys.stdout)
+    print("\n".join(report_lines(planned.report, planned.snapshot, width, colour)), flush=True)
