@@ -60,7 +60,23 @@ def _keep_allowed_variables(facts: dict[str, Any]) -> None:
 
 # Fields whose words are the doctor's or the system's own: an account of the same name must not change them.
 _CLOSED = frozenset(
-    ["status", "kind", "name", "state", "fstype", "arch", "found_by", "arch_source", "set_by", "chosen_by", "installer", "fabric_state", "os_name", "locale_encoding", "compute_capability"]
+    [
+        "status",
+        "kind",
+        "name",
+        "state",
+        "fstype",
+        "arch",
+        "found_by",
+        "arch_source",
+        "set_by",
+        "chosen_by",
+        "installer",
+        "fabric_state",
+        "os_name",
+        "locale_encoding",
+        "compute_capability",
+    ]
 )
 
 

@@ -9,40 +9,11 @@ from dataclasses import dataclass, field
 from doctor.redact_secrets import without_secrets
 
 # Accounts that images come with: they tell nothing of a person.
-_COMMON_ACCOUNTS = frozenset(
-    [
-        "root",
-        "user",
-        "users",
-        "ubuntu",
-        "debian",
-        "centos",
-        "admin",
-        "administrator",
-        "jovyan",
-        "vscode",
-        "runner",
-        "nobody",
-        "ec2-user",
-        "azureuser",
-        "mambauser",
-        "home",
-        "data",
-        "mnt",
-        "tmp",
-        "workspace",
-        "app",
-        "work",
-        "python",
-        "conda",
-        "node",
-        "docker",
-        "appuser",
-        "other",
-        "shared",
-        "public",
-    ]
-)
+_COMMON_ACCOUNTS = frozenset({
+    "root", "user", "users", "ubuntu", "debian", "centos", "admin", "administrator", "jovyan", "vscode",
+    "runner", "nobody", "ec2-user", "azureuser", "mambauser", "home", "data", "mnt", "tmp", "workspace",
+    "app", "work", "python", "conda", "node", "docker", "appuser", "other", "shared", "public",
+})  # fmt: skip
 
 
 def is_personal(name: str) -> bool:
@@ -60,7 +31,7 @@ _ADDRESS_6 = re.compile(r"(?<![\w:])(?:[0-9a-f]{1,4}:){3,7}(?::?[0-9a-f]{1,4})+(
 _HARDWARE_ADDRESS = re.compile(r"\b(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}\b")
 _MAIL = re.compile(r"\b(?!git@)[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}\b")
 # nas01.example.org:/export/data, the source of a network mount
-_REMOTE = re.compile(r"^(?:[A-Za-z0-9\[][A-Za-z0-9.,_@\[\]:-]+:(?=/)|//[^/]+(?=/))")
+_REMOTE = re.compile(r"^(?:[A-Za-z0-9\[][A-Za-z0-9.,_@\[\]:-]+:(?=/(?!/))|//[^/]+(?=/))")
 
 
 @dataclass

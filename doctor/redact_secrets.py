@@ -16,48 +16,12 @@ def _secret_words() -> frozenset[str]:
 
 
 # In a name, these say that the value is a number, a place or a model's token, not a credential.
-_HARMLESS_WORDS = frozenset(
-    [
-        "id",
-        "ids",
-        "len",
-        "length",
-        "size",
-        "count",
-        "num",
-        "max",
-        "min",
-        "type",
-        "file",
-        "path",
-        "dir",
-        "error",
-        "exception",
-        "pad",
-        "eos",
-        "bos",
-        "unk",
-        "mask",
-        "sep",
-        "cls",
-        "special",
-        "image",
-        "video",
-        "audio",
-        "speech",
-        "next",
-        "new",
-        "prefix",
-        "suffix",
-        "middle",
-        "start",
-        "end",
-        "stop",
-        "tokenizer",
-        "tokens",
-        "per",
-    ]
-)
+_HARMLESS_WORDS = frozenset({
+    "id", "ids", "len", "length", "size", "count", "num", "max", "min", "type", "file", "path", "dir",
+    "error", "exception", "pad", "eos", "bos", "unk", "mask", "sep", "cls", "special", "image", "video",
+    "audio", "speech", "next", "new", "prefix", "suffix", "middle", "start", "end", "stop", "tokenizer",
+    "tokens", "per",
+})  # fmt: skip
 # Alone, these words are common in ordinary text (``key=lambda``, ``KeyError: 5``): the value must look like a secret.
 _WEAK_ALONE = frozenset(["key", "pass", "auth", "pat", "license", "signature", "sig", "private", "cred"])
 

@@ -266,6 +266,24 @@ def test_a_user_called_like_a_package_does_not_rename_the_package() -> None:
     assert found.storage.value is not None and found.storage.value.places[0].path == "/home/user"
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("nas01:/export/a", "server:/export/a"),
+        ("10.0.0.9@tcp:10.0.0.8@tcp:/lustre", "server:/lustre"),
+        ("//filer.corp/share", "//server/share"),
+        ("alice@box:/data", "server:/data"),
+        ("/dev/nvme0n1p2", "/dev/nvme0n1p2"),
+        ("https://dav.example/x", "https://dav.example/x"),
+        ("overlay", "overlay"),
+    ],
+)
+def test_the_server_of_a_network_mount_is_not_named(source: str, expected: str) -> None:
+    facts = Facts(storage=ok(Storage(mounts=(Mount(path="/data", source=source),))))
+    found = redact(Snapshot(facts=facts)).facts.storage.value
+    assert found is not None and found.mounts[0].source == expected
+
+
 @pytest.mark.parametrize("account", ["ok", "venv", "failed", "ext4"])
 def test_an_account_called_like_one_of_our_words_changes_none_of_them(account: str) -> None:
     facts = Facts(

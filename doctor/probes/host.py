@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from doctor.model import Host, Reading, ok, t
 from doctor.probes.cpu_flags import parse_cpu_flags
 from doctor.probes.gaps import Gaps, is_folder, is_there
+from doctor.probes.host_locale import locale_encoding
 from doctor.probes.host_system import (
     glibc_version,
     has_passwd_entry,
-    locale_encoding,
     parse_cpu_model,
     parse_os_release,
     service_states,

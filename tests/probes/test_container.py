@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from doctor.model import Container
 from doctor.probes import cgroup, container
@@ -225,3 +228,17 @@ def test_kinds(
 )
 def test_folders_above(mount_root: str, path: str, expected: list[str]) -> None:
     assert cgroup.folders_above("/m", mount_root, path) == expected
+
+
+@given(st.text())
+def test_no_text_breaks_the_parsers(text: str) -> None:
+    assert isinstance(cgroup.parse_cgroup(text), dict)
+    assert isinstance(container.parse_variable_names(text), tuple)
+    for parser in (cgroup.parse_cpu_max, cgroup.parse_memory_max):
+        with contextlib.suppress(ValueError, ZeroDivisionError):
+            parser(text)
+
+
+@given(st.integers(1, 10**9), st.integers(1, 10**6))
+def test_a_quota_is_cores(quota: int, period: int) -> None:
+    assert cgroup.parse_cpu_max(f"{quota} {period}\n") == quota / period

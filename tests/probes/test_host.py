@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from doctor.probes import host, host_system
+from doctor.probes import host, host_locale, host_system
 from doctor.probes.gaps import Gaps
 from tests.probes.roots import STATUS, context_of, forbid, write_tree
 
@@ -219,7 +221,7 @@ HERE = {"c.utf8", "zh_cn.gbk", "zh_cn"}
 def test_the_encoding_follows_cpythons_rules(
     environ: dict[str, str], minor: int, expected: str | None
 ) -> None:
-    assert host_system.python_encoding(environ, minor, lambda: HERE) == expected
+    assert host_locale.python_encoding(environ, minor, lambda: HERE) == expected
 
 
 @pytest.mark.parametrize(
@@ -232,7 +234,7 @@ def test_the_encoding_is_what_a_fresh_interpreter_says(environ: dict[str, str]) 
     done = subprocess.run(
         [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
     )
-    ours = host_system.python_encoding(environ, sys.version_info.minor, lambda: {"c.utf8"})
+    ours = host_locale.python_encoding(environ, sys.version_info.minor, lambda: {"c.utf8"})
     assert ours is not None and ours.lower() == done.stdout.strip().lower()
 
 
@@ -247,3 +249,12 @@ def test_this_machine_can_be_read() -> None:
     assert (
         found.uid == os.getuid() and found.kernel == os.uname().release and found.arch == os.uname().machine
     )
+
+
+@given(st.text())
+def test_no_text_breaks_the_parsers(text: str) -> None:
+    assert isinstance(host.parse_meminfo(text), dict) and isinstance(host.parse_limits(text), dict)
+    assert host.parse_affinity(text) is None or "Cpus_allowed_list" in text
+    assert isinstance(host_system.parse_passwd_uids(text), set)
+    assert isinstance(host_system.parse_passwd_homes(text), dict)
+    host_system.parse_os_release(text), host_system.parse_cpu_model(text), host.count_cpu_list(text)

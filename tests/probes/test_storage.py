@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.model import Storage
-from doctor.probes import storage
+from doctor.probes import mounts, storage
 from doctor.probes.mountinfo import mount_of, parse_mountinfo, unescape_octal
 from doctor.probes.places import places
 from doctor.probes.target import Target
@@ -138,7 +138,7 @@ def test_rotational(
 ) -> None:
     files = {f"/sys/dev/block/{device}/queue/rotational": f"{value}\n"} if value else {}
     line = parse_mountinfo(f"1 0 {device} / / rw - ext4 {source} rw")[0]
-    assert storage.is_rotational(context_of(write_tree(tmp_path, files)), line) is expected
+    assert mounts.is_rotational(context_of(write_tree(tmp_path, files)), line) is expected
 
 
 # ---------------------------------------------------------------------------------------- mountinfo
