@@ -56,6 +56,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "demo": ("check, then train the quickstart on real text, live", "先检查，再用真实文本跑一遍快速训练，实时显示"),
     "wheelhouse": ("collect the wheels for a machine without network", "为没有网络的机器收集安装包"),
     "help": ("what a finding means and what to do about it", "某条结论的含义与处理办法"),
+    "hook": ("lines for ~/.bashrc that say one line about this machine at login", "写进 ~/.bashrc 的几行，登录时用一句话说明本机状态"),
     "completion": ("print a completion script for bash, zsh or tcsh", "输出 bash、zsh 或 tcsh 的补全脚本"),
 }  # fmt: skip
 

@@ -12,12 +12,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "id", nargs="?", metavar="ID", help=say("a finding's id, as `doctor check` prints it in brackets")
     )
+    parser.add_argument(
+        "--schema",
+        choices=("report", "snapshot"),
+        help=say("print the JSON Schema of the report or of the snapshot file"),
+    )
 
 
 def run(namespace: argparse.Namespace) -> int:
     from doctor.checks import all_checks
     from runner.text import t
 
+    if namespace.schema:
+        from doctor.render.schema import encoded
+
+        print(encoded(namespace.schema))
+        return Exit.OK
     if namespace.id is None:
         for one in all_checks():
             print(f"{', '.join(one.ids)}\n    {one.question}")
@@ -26,7 +36,9 @@ def run(namespace: argparse.Namespace) -> int:
     if page is None:
         from doctor.lint import RULE_IDS
 
-        near = _near(namespace.id, [finding_id for one in all_checks() for finding_id in one.ids] + list(RULE_IDS))
+        near = _near(
+            namespace.id, [finding_id for one in all_checks() for finding_id in one.ids] + list(RULE_IDS)
+        )
         raise CommandError(
             t("no finding is called {id}. Near it: {near}", id=namespace.id, near=near or "-"), Exit.USAGE
         )

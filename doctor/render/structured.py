@@ -11,6 +11,7 @@ from doctor.language import say
 from doctor.model import Finding, Report, Snapshot
 from doctor.render.headline import environment_line, machine_line
 from doctor.render.text import level_word, printable_text
+from runner.strings import printable
 
 _SARIF_LEVELS = {"fail": "error", "warn": "warning", "note": "note", "unknown": "none"}
 
@@ -45,7 +46,7 @@ def _say_texts(node: Any) -> None:
             return
         for value in node.values():
             _say_texts(value)
-    elif isinstance(node, list):
+    elif isinstance(node, (list, tuple)):
         for value in node:
             _say_texts(value)
 
@@ -93,7 +94,8 @@ def escape(text: str) -> str:
 def quoteattr(text: str) -> str:
     """Return ``text`` as a quoted XML attribute value."""
     named = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;", '"': "&quot;"}
-    return '"' + "".join(named.get(character, character) for character in escape(text)) + '"'
+    lines = "\n".join(printable(line) for line in escape(text).splitlines())  # XML has no word for other controls
+    return '"' + "".join(named.get(character, character) for character in lines) + '"'
 
 
 def as_junit(report: Report) -> str:

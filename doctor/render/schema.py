@@ -1,0 +1,48 @@
+"""The JSON Schemas of what is written for machines: the report of ``check --json`` and the snapshot file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from doctor.model import Report, Snapshot
+
+NAMES = ("report", "snapshot")
+
+# What ``check --json`` adds to the Report record.
+_ADDED = {
+    "tool": {"type": "string"},
+    "exit_code": {"type": "integer"},
+    "environment": {
+        "type": "string",
+        "description": "The headline of the judged environment, in the report's language.",
+    },
+    "machine": {"type": "string", "description": "The headline of the machine, in the report's language."},
+}
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) called ``report`` or ``snapshot``.
+
+    Raises:
+        KeyError: there is no schema of that name.
+    """
+    schema = msgspec.json.schema({"report": Report, "snapshot": Snapshot}[name])
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    if name == "report":
+        schema["$defs"]["Report"]["properties"].update(_ADDED)
+        schema["$defs"]["Text"]["properties"]["text"] = {
+            "type": "string",
+            "description": "The sentence, said.",
+        }
+    return schema
+
+
+def _text_definitions(definitions: dict[str, Any]) -> list[dict[str, Any]]:
+    return [item for item in definitions.values() if set(item.get("properties", {})) == {"msgid", "params"}]
+
+
+def encoded(name: str) -> str:
+    """Return the schema as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(json_schema(name)), indent=1).decode()
