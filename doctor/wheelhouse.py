@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from doctor import __version__
 from doctor.model import Text, t
+from doctor.probes.bounded import is_there
 from doctor.probes.dist_info import parse_direct_url
 from doctor.probes.target import BadPython
 from runner.strings import printable
@@ -101,7 +102,7 @@ def own_source() -> Path | None:
         return None
     url, _editable = parse_direct_url(noted or "")
     path = Path(unquote(url.removeprefix("file://"))) if url and url.startswith("file:///") else None
-    return path if path and path.exists() else None
+    return path if path and is_there(path) else None
 
 
 def requirement(extras: Sequence[str]) -> str:

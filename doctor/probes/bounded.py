@@ -65,3 +65,20 @@ def names_in(folder: Path | str) -> list[str]:
         return sorted(os.listdir(folder))  # noqa: PTH208 - names, not paths, and thousands of them
     except OSError:
         return []
+
+
+# pathlib's own questions raise where a folder above may not be entered; for a probe that is "not there".
+def is_file(path: Path | str) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_folder(path: Path | str) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def is_there(path: Path | str) -> bool:
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def may_be_listed(folder: Path | str) -> bool:
+    return os.access(folder, os.R_OK | os.X_OK)

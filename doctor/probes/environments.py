@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.probes.bounded import names_in, text_or_empty
+from doctor.probes.bounded import is_file, is_there, names_in, text_or_empty
 from doctor.probes.target import BadPython, Target, describe, is_tool_environment, through_shim
 
 if TYPE_CHECKING:
@@ -111,8 +111,8 @@ def _interpreter_in(folder: Path) -> Path | None:
     one."""
     for name in ("python", "python3"):
         path = folder / "bin" / name
-        marked = (folder / "pyvenv.cfg").exists()
-        if path.is_file() or (marked and os.path.lexists(path)):
+        marked = is_there(folder / "pyvenv.cfg")
+        if is_file(path) or (marked and os.path.lexists(path)):
             return path
     return None
 
@@ -125,7 +125,7 @@ def _on_path(context: Context) -> Iterator[tuple[Path, str]]:
     for folder in context.environ.get("PATH", "").split(":"):
         for name in names_in(Path(context.cwd, folder)):
             path = Path(context.cwd, folder, name)
-            if _BINARY.match(name) and path.is_file() and os.access(path, os.X_OK):
+            if _BINARY.match(name) and is_file(path) and os.access(path, os.X_OK):
                 real = through_shim(path, context)
                 if real is not None:
                     yield real, "PATH"

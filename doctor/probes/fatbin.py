@@ -68,7 +68,9 @@ def count_images(library: Elf, offset: int, size: int) -> Counter[tuple[int, int
         if header < 16 or offset > end:
             raise ElfError("a kernel block is larger than its section")
         while inner + 64 <= offset:
-            kind, _unused, head, payload, architecture = struct.unpack("<HHIQ12xI", library.exactly(inner, 32))
+            kind, _unused, head, payload, architecture = struct.unpack(
+                "<HHIQ12xI", library.exactly(inner, 32)
+            )
             if head < 32:
                 raise ElfError("a kernel header of no size")
             counts[kind, architecture] += 1

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from doctor.model import Text, t
-from doctor.probes.bounded import names_in, open_regular, text_or_empty
+from doctor.probes.bounded import is_file, is_folder, is_there, names_in, open_regular, text_or_empty
 
 CHILD_DEADLINE_S = 1.0
 BINARY_LIMIT_BYTES = 256 << 20
@@ -50,23 +50,30 @@ def read_layout(executable: Path) -> Layout:
     """Return what the files around ``executable`` say. A broken environment is described, not refused."""
     venv, real = _venv_settings(executable), Path(os.path.realpath(executable))
     prefix = executable.parent.parent
-    if venv is not None and (not real.exists() or prefix in real.parents):
+    if venv is not None and (not is_there(real) or prefix in real.parents):
         real = _base_of_copy(venv, executable)
-    base_prefix, library = find_library(real) if real.exists() else (prefix, None)
-    problem = None if real.exists() else _dead(executable, real)
+    base_prefix, library = find_library(real) if is_there(real) else (prefix, None)
+    problem = None if is_there(real) else _dead(executable, real)
     if venv is None:
         prefix = base_prefix
     version = _version(real, base_prefix, library, venv or {}, prefix)
-    if not version and real.exists():
+    if not version and is_there(real):
         version, base_prefix = ask_child(executable) or ("", base_prefix)
         prefix = prefix if venv is not None else base_prefix
     return Layout(executable, prefix, base_prefix, library, version, _kind(prefix, venv), venv, problem)
 
 
 def _dead(executable: Path, real: Path) -> Text:
-    if executable.is_symlink():
-        return t("{python} points to {base}, which is not there", python=str(executable), base=str(real))
-    return t("{python} is not there", python=str(executable))
+    try:
+        real.stat()
+    except PermissionError:
+        return t(
+            "{python} points to {base}, which this user may not read", python=str(executable), base=str(real)
+        )
+    except OSError:
+        if not executable.is_symlink():
+            return t("{python} is not there", python=str(executable))
+    return t("{python} points to {base}, which is not there", python=str(executable), base=str(real))
 
 
 def _venv_settings(executable: Path) -> dict[str, str] | None:
@@ -86,7 +93,7 @@ def _base_of_copy(venv: dict[str, str], executable: Path) -> Path:
     """Return the base interpreter of an environment made with ``--copies``, or of one whose link is dead."""
     home = Path(venv.get("home") or executable.parent)
     named = [home / name for name in (executable.name, "python3", "python")]
-    return Path(os.path.realpath(next((path for path in named if path.exists()), named[0])))
+    return Path(os.path.realpath(next((path for path in named if is_there(path)), named[0])))
 
 
 _LIBRARY = re.compile(r"python(\d\.\d+)(t?)$")
@@ -102,7 +109,7 @@ def find_library(real: Path) -> tuple[Path, Path | None]:
     for above in list(real.parents)[1:5]:
         for lib in ("lib", "lib64"):
             found = [name for name in names_in(above / lib) if _LIBRARY.match(name) and wanted in ("", name)]
-            found = [name for name in found if (above / lib / name / "os.py").is_file()]
+            found = [name for name in found if is_file(above / lib / name / "os.py")]
             if len(found) == 1:
                 return above, above / lib / found[0]
     return real.parent.parent, None
@@ -182,9 +189,9 @@ def ask_child(executable: Path) -> tuple[str, Path] | None:
 def _kind(prefix: Path, venv: dict[str, str] | None) -> str:
     if venv is not None:
         return "uv" if "uv" in venv else "venv"
-    if (prefix / "conda-meta").is_dir():
+    if is_folder(prefix / "conda-meta"):
         return "conda"
-    if prefix.parent.name == "versions" and (prefix.parent.parent / "shims").is_dir():
+    if prefix.parent.name == "versions" and is_folder(prefix.parent.parent / "shims"):
         return "pyenv"
     if "/uv/python/" in f"{prefix}/":
         return "uv"

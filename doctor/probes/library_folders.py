@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.probes.bounded import names_in, read_bytes
+from doctor.probes.bounded import is_folder, is_there, names_in, read_bytes
 from doctor.probes.elf import Elf, ElfError
 
 if TYPE_CHECKING:
@@ -65,12 +65,11 @@ def bundled_folders(site_packages: tuple[Path, ...]) -> Iterator[Path]:
     """Yield the folders of libraries that wheels bring: ``nvidia/*/lib`` and ``torch/lib``."""
     for site in site_packages:
         for component in names_in(site / "nvidia"):
-            if (
-                not component.startswith(("_", "."))
-                and (folder := site / "nvidia" / component / "lib").is_dir()
+            if not component.startswith(("_", ".")) and is_folder(
+                folder := site / "nvidia" / component / "lib"
             ):
                 yield folder
-        if (site / "torch/lib").is_dir():
+        if is_folder(site / "torch/lib"):
             yield site / "torch/lib"
 
 
@@ -97,7 +96,7 @@ def unresolved_libraries(context: Context, torch_lib: Path) -> list[str]:
     return [
         name
         for name in needed
-        if name.encode() + b"\0" not in cache and not any((folder / name).exists() for folder in folders)
+        if name.encode() + b"\0" not in cache and not any(is_there(folder / name) for folder in folders)
     ]
 
 

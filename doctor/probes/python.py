@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doctor.model import OtherAnswer, Python, Reading, Text, ok, t
-from doctor.probes.bounded import names_in
+from doctor.probes.bounded import is_folder, is_there, names_in
 from doctor.probes.target import without_python
 from runner.strings import printable
 
@@ -63,7 +63,7 @@ def _externally_managed(target: Target) -> bool | None:
     """Whether pip refuses to install here (PEP 668); an environment of its own never is."""
     if target.layout is None or target.layout.library is None:
         return None
-    return target.layout.venv is None and (target.layout.library / "EXTERNALLY-MANAGED").exists()
+    return target.layout.venv is None and is_there(target.layout.library / "EXTERNALLY-MANAGED")
 
 
 def conda_env(prefix: Path | None, environ: Mapping[str, str]) -> str | None:
@@ -72,4 +72,4 @@ def conda_env(prefix: Path | None, environ: Mapping[str, str]) -> str | None:
         return None
     if environ.get("CONDA_PREFIX") == str(prefix) and environ.get("CONDA_DEFAULT_ENV"):
         return printable(environ["CONDA_DEFAULT_ENV"])
-    return "base" if (prefix / "condabin").is_dir() else printable(prefix.name)
+    return "base" if is_folder(prefix / "condabin") else printable(prefix.name)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from doctor.probes.bounded import names_in, text_or_empty
+from doctor.probes.bounded import is_folder, names_in, text_or_empty
 from doctor.probes.interpreter import Layout
 
 PTH_LIMIT_BYTES = 1 << 16
@@ -44,12 +44,12 @@ def search_path(layout: Layout, environ: Mapping[str, str], cwd: Path, same_user
         if layout.venv is not None and shares_system
         else []
     )
-    active_user = [user] if enabled and user is not None and user.is_dir() else []
+    active_user = [user] if enabled and user is not None and is_folder(user) else []
     sites = [*own, *active_user, *system] if layout.venv is not None else [*active_user, *own]
     named = [
         Path(cwd, entry) for entry in environ.get("PYTHONPATH", "").split(":") if "PYTHONPATH" in environ
     ]
-    folders = _each_once([*(path for path in named if path.is_dir()), *with_pth(sites)])
+    folders = _each_once([*(path for path in named if is_folder(path)), *with_pth(sites)])
     return SearchPath(
         folders=tuple(folders),
         own=own[0] if own else None,
@@ -73,15 +73,15 @@ def _site_folders(prefix: Path, layout: Layout, in_venv: bool) -> list[Path]:
     usual = [
         prefix / lib / name / "site-packages" for lib in ("lib64", "lib") if not (prefix / lib).is_symlink()
     ]
-    if in_venv and not any(path.is_dir() for path in usual):
+    if in_venv and not any(is_folder(path) for path in usual):
         # The link leads to another Python than the one it was made with: what is there is still what was
         # installed.
         others = [entry for entry in names_in(prefix / "lib") if entry.startswith("python3")]
         usual = [prefix / "lib" / entry / "site-packages" for entry in others]
     debian = [prefix / "local/lib" / name / "dist-packages", prefix / "lib/python3/dist-packages"]
-    if prefix.name == "usr" and not in_venv and debian[1].is_dir():
+    if prefix.name == "usr" and not in_venv and is_folder(debian[1]):
         usual = [*debian, prefix / "lib" / name / "dist-packages"]
-    return _each_once(path for path in usual if path.is_dir())
+    return _each_once(path for path in usual if is_folder(path))
 
 
 def with_pth(sites: Iterable[Path]) -> list[Path]:
@@ -101,13 +101,6 @@ def parse_pth(text: str, site: Path) -> list[Path]:
     named = [line for line in lines if line.strip() and not line.startswith(("#", "import ", "import\t"))]
     paths = (Path(site, line) for line in named if "\0" not in line)
     return [path for path in paths if is_folder(path)]
-
-
-def is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:  # a name too long, a loop of links
-        return False
 
 
 def _each_once(paths: Iterable[Path]) -> list[Path]:

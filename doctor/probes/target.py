@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doctor.model import Reading, Text, t
-from doctor.probes.bounded import names_in, read_bytes, text_or_empty
+from doctor.probes.bounded import is_file, is_folder, is_there, names_in, read_bytes, text_or_empty
 from doctor.probes.interpreter import Layout, ask_child, read_layout
 from doctor.probes.search_path import SearchPath, search_path
 
@@ -103,7 +103,7 @@ def _look(context: Context, own_prefix: str) -> Target:
         if not (str(target.prefix) == own_prefix and is_tool_environment(target.prefix)):
             return target
     ours = Path(own_prefix) / "bin" / "python"
-    if ours.exists():
+    if is_there(ours):
         return describe(context, ours, "ours")
     return Target(
         executable=None, problem=t("there is no Python here: none on PATH, no VIRTUAL_ENV, no CONDA_PREFIX")
@@ -157,7 +157,7 @@ def on_path(context: Context) -> Iterator[Path]:
         for folder in context.environ.get("PATH", "").split(":"):
             path = Path(context.cwd, folder, name)  # an empty entry is the working directory
             if (
-                path.is_file()
+                is_file(path)
                 and os.access(path, os.X_OK)
                 and (real := through_shim(path, context)) is not None
             ):
@@ -187,7 +187,7 @@ def _pyenv_python(shim: Path, context: Context) -> Path | None:
         for name in sorted(
             matching, key=lambda text: [int(part) for part in re.findall(r"\d+", text)], reverse=True
         ):
-            if (path := root / "versions" / name / "bin" / shim.name).exists():
+            if is_there(path := root / "versions" / name / "bin" / shim.name):
                 return path
     return None
 
@@ -206,7 +206,7 @@ def is_tool_environment(prefix: Path | None) -> bool:
     """Whether a prefix was made by uv tool, pipx or uvx for one command line tool."""
     if prefix is None:
         return False
-    marked = any((prefix / name).exists() for name in ("uv-receipt.toml", "pipx_metadata.json"))
+    marked = any(is_there(prefix / name) for name in ("uv-receipt.toml", "pipx_metadata.json"))
     # uvx keeps its environments in uv's cache: ~/.cache/uv/archive-v0/Fq3zX...
     return marked or any(part.startswith(("archive-v", "environments-v")) for part in prefix.parts)
 
@@ -218,7 +218,7 @@ def resolve_given(given: str, context: Context) -> Path:
         BadPython: it is none of these.
     """
     path = context.cwd / os.path.expanduser(given)  # noqa: PTH111 - a home that is not known stays a tilde
-    if path.is_dir():
+    if is_folder(path):
         for name in ("bin/python", "bin/python3"):
             if os.path.lexists(path / name):
                 return path / name
@@ -228,11 +228,11 @@ def resolve_given(given: str, context: Context) -> Path:
                 path=given,
             )
         )
-    if "/" not in given and not path.exists():
+    if "/" not in given and not is_there(path):
         return _named_on_path(given, context)
     if not os.path.lexists(path):
         raise BadPython(t("--python {path}: there is no such file or folder", path=given))
-    if path.exists() and not (path.is_file() and os.access(path, os.X_OK)):
+    if is_there(path) and not (is_file(path) and os.access(path, os.X_OK)):
         raise BadPython(t("--python {path}: this is not an executable file", path=given))
     return _interpreter(path, given, context)
 
@@ -240,13 +240,13 @@ def resolve_given(given: str, context: Context) -> Path:
 def _named_on_path(given: str, context: Context) -> Path:
     for folder in context.environ.get("PATH", "").split(":"):
         path = Path(context.cwd, folder, given)
-        if path.is_file() and os.access(path, os.X_OK):
+        if is_file(path) and os.access(path, os.X_OK):
             return _interpreter(path, given, context)
     raise BadPython(t("--python {path}: there is no such command on PATH, and no such file here", path=given))
 
 
 def _interpreter(path: Path, given: str, context: Context) -> Path:
-    if not path.exists():  # a dead link: the environment is broken, and that is what will be reported
+    if not is_there(path):  # a dead link: the environment is broken, and that is what will be reported
         return path
     found = through_shim(path, context)
     if found is None or not (_PYTHON.match(Path(os.path.realpath(found)).name) or ask_child(found)):

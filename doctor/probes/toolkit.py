@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doctor.model import Text, t
-from doctor.probes.bounded import names_in, text_or_empty
+from doctor.probes.bounded import is_file, names_in, text_or_empty
 from doctor.probes.dist_info import name_and_version
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def find_nvcc(context: Context) -> Nvcc | None:
     named = [Path(home) / "bin/nvcc" for home in homes]
     on_path = [Path(context.cwd, folder, "nvcc") for folder in context.environ.get("PATH", "").split(":")]
     for path in named or [*on_path, context.path("/usr/local/cuda/bin/nvcc")]:
-        if path.is_file() and os.access(path, os.X_OK):
+        if is_file(path) and os.access(path, os.X_OK):
             version = toolkit_version(path) or _ask_nvcc(path)
             problem = (
                 None if version else t("{nvcc} does not tell its version within a second", nvcc=str(path))
@@ -112,7 +112,7 @@ def compiler_version(context: Context) -> str | None:
     name = context.environ.get("CXX") or context.environ.get("CC") or "gcc"
     folders = context.environ.get("PATH", "").split(":")
     paths = (Path(context.cwd, folder, name) for folder in folders)
-    found = next((path for path in paths if path.is_file()), None)
+    found = next((path for path in paths if is_file(path)), None)
     # /usr/bin/gcc -> x86_64-linux-gnu-gcc-12
     match = re.search(r"-(\d+)$", os.path.realpath(found)) if found else None
     return match[1] if match else None

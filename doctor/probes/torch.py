@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doctor.model import Reading, Text, Torch, ok, t
-from doctor.probes.bounded import names_in, read_text, text_or_empty
+from doctor.probes.bounded import is_folder, is_there, may_be_listed, names_in, read_text, text_or_empty
 from doctor.probes.dist_info import missing_files, name_and_version
 from doctor.probes.elf import Elf, ElfError
 from doctor.probes.extensions import cxx11_abi
 from doctor.probes.fatbin import fatbin_arch_list, literal_arch_list
 from doctor.probes.library_folders import unresolved_libraries
 from doctor.probes.packages import conda_packages
-from doctor.probes.search_path import is_folder
 from doctor.probes.target import without_python
 from runner.strings import printable
 
@@ -37,6 +36,9 @@ def probe(context: Context) -> Reading[Torch]:
         return without_python(target)
     notes = _dist_infos(target)
     site = _imported_from(target)
+    closed = next((folder for folder in target.site_packages if not may_be_listed(folder)), None)
+    if site is None and not notes and closed is not None:
+        return Reading(status="failed", why=t("{folder} may not be read", folder=printable(str(closed))))
     if site is None and not notes:
         return Reading(
             status="absent",
@@ -64,7 +66,7 @@ def _dist_infos(target: Target) -> list[tuple[Path, str]]:
 
 def _imported_from(target: Target) -> Path | None:
     """Return the folder that ``import torch`` takes: the first with a ``torch/__init__.py``."""
-    return next((folder for folder in target.site_packages if (folder / "torch/__init__.py").exists()), None)
+    return next((folder for folder in target.site_packages if is_there(folder / "torch/__init__.py")), None)
 
 
 def _copies(notes: list[tuple[Path, str]], target: Target | None) -> tuple[str, ...]:
@@ -72,7 +74,7 @@ def _copies(notes: list[tuple[Path, str]], target: Target | None) -> tuple[str, 
     found = [f"{folder}/{name}" for folder, name in notes]
     noted = {folder for folder, _name in notes}
     for folder in target.site_packages if target else ():
-        if folder not in noted and (folder / "torch/__init__.py").exists():
+        if folder not in noted and is_there(folder / "torch/__init__.py"):
             found.append(f"{folder}/torch")
     return tuple(map(printable, found))
 
@@ -147,7 +149,7 @@ def library_folder(package: Path, target: Target) -> Path:
     shared = target.prefix / "lib" if target.prefix else package
     return (
         shared
-        if not (package / "lib/libc10.so").exists() and (shared / "libc10.so").exists()
+        if not is_there(package / "lib/libc10.so") and is_there(shared / "libc10.so")
         else package / "lib"
     )
 
@@ -172,7 +174,7 @@ def read_arch_list(
                 return images, "fatbin"
         except (OSError, ElfError) as error:
             problem = problem or f"{name}: {error}"
-    if cuda or (library / "libtorch_cuda.so").exists():
+    if cuda or is_there(library / "libtorch_cuda.so"):
         unread["arch_list"] = t(
             "torch's libraries do not tell their architectures: {error}",
             error=printable(problem) or "no list, no kernels",
@@ -197,7 +199,7 @@ def broken(context: Context, site: Path, own: list[str], cuda: str | None, libra
     missing = [path for name in own[:1] for path in missing_files(site, name, "torch")]
     if missing:
         return f"missing: {', '.join(missing[:3])}{' ...' if len(missing) > 3 else ''}"
-    if not (package / "version.py").exists():
+    if not is_there(package / "version.py"):
         return "missing: torch/version.py"
     modules = [name for name in names_in(package) if name.startswith("_C.") and name.endswith(".so")]
     if not modules:
