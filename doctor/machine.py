@@ -28,7 +28,9 @@ class BadSnapshot(ValueError):  # noqa: N818 - it is what it says
         self.text = text
 
 
-def live_snapshot(context: Context, sections: Iterable[str] | None = None, deadline_s: float | None = None) -> Snapshot:
+def live_snapshot(
+    context: Context, sections: Iterable[str] | None = None, deadline_s: float | None = None
+) -> Snapshot:
     """Read this machine. Never raises for what it meets there: that is what readings are for."""
     from doctor.probes import DEADLINE_S, read_facts
 
@@ -56,11 +58,15 @@ def load_snapshot(path: Path) -> Snapshot:
 def decode_snapshot(raw: bytes, name: str) -> Snapshot:
     """Decode a snapshot from its bytes; see :func:`load_snapshot` for what is raised."""
     if len(raw) > SNAPSHOT_LIMIT_BYTES:
-        raise BadSnapshot(t("{file} is larger than {limit} MB: not a snapshot", file=name, limit=SNAPSHOT_LIMIT_BYTES >> 20))
+        raise BadSnapshot(
+            t("{file} is larger than {limit} MB: not a snapshot", file=name, limit=SNAPSHOT_LIMIT_BYTES >> 20)
+        )
     try:
         tree = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadSnapshot(t("{file} is not JSON, or was cut short: {error}", file=name, error=str(error))) from None
+        raise BadSnapshot(
+            t("{file} is not JSON, or was cut short: {error}", file=name, error=str(error))
+        ) from None
     if not isinstance(tree, dict) or "facts" not in tree or not isinstance(tree.get("schema", SCHEMA), int):
         raise BadSnapshot(t("{file} is JSON, but not a doctor snapshot (no facts in it)", file=name))
     if tree.get("schema", SCHEMA) > SCHEMA:
@@ -77,8 +83,9 @@ def decode_snapshot(raw: bytes, name: str) -> Snapshot:
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """Return the file's bytes: indented JSON, one line end at the end."""
-    return msgspec.json.format(msgspec.json.encode(snapshot), indent=1) + b"\n"
+    """Return the file's bytes: indented JSON that always names its schema, one line end at the end."""
+    tree = {"schema": snapshot.schema, **msgspec.to_builtins(snapshot)}
+    return msgspec.json.format(msgspec.json.encode(tree), indent=1) + b"\n"
 
 
 def _unknown_keys(tree: dict[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from datetime import datetime, timezone
@@ -29,6 +30,11 @@ def test_the_file_is_private_and_reads_back(tmp_path: Path) -> None:
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert load_snapshot(target) == SNAPSHOT
     assert left_over(tmp_path) == ["s.json"]
+
+
+def test_the_file_names_its_schema_first(tmp_path: Path) -> None:
+    capture.write_snapshot(SNAPSHOT, tmp_path / "s.json")
+    assert list(json.loads((tmp_path / "s.json").read_text("utf-8")))[0] == "schema"
 
 
 def test_a_file_that_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
