@@ -5,7 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from doctor.model import Workload
+import msgspec
+
+from doctor.judge import fold_symptoms, judge
+from doctor.lint import lint_source
+from doctor.machine import with_facts
+from doctor.model import Reading, Report, Snapshot, Workload, ok, t
 
 _ARGUMENTS = ("TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig", "DPOConfig")
 _SEEDS = {
@@ -122,3 +127,21 @@ def _deterministic(calls: list[tuple[str, ast.Call]]) -> bool | None:
         if name == "torch.use_deterministic_algorithms" and isinstance(first, ast.Constant):
             return bool(first.value) and _keywords(call).get("warn_only") is not True
     return None
+
+
+def judge_for_script(snapshot: Snapshot, source: str, path: str) -> tuple[Snapshot, Report]:
+    """Return the snapshot with the script's workload in it, and one report on machine and script together.
+
+    A script that is not Python is judged by lint alone (which says so); the machine is judged all the same.
+    """
+    try:
+        workload = workload_from_script(source, path)
+        snapshot = with_facts(snapshot, workload=ok(workload, path))
+    except (SyntaxError, ValueError, RecursionError) as error:
+        why = t("{place} could not be read as Python: {error}", place=path, error=str(error))
+        snapshot = with_facts(snapshot, workload=Reading(status="failed", why=why, source=path))
+    report = judge(snapshot)
+    found = lint_source(source, None, path, snapshot)
+    given = {item.id for item in report.findings()}
+    together = [*report.findings(), *(item for item in found if item.id not in given)]
+    return snapshot, msgspec.structs.replace(report, diagnoses=fold_symptoms(together))

@@ -59,6 +59,13 @@ def lint(source: str, path: str, snapshot: Snapshot | None) -> list[Finding]:
     return lint_source(source, None, path, snapshot)
 
 
+def judge_for_script(snapshot: Snapshot, source: str, path: str) -> tuple[Snapshot, Report]:
+    """Judge a machine for a training script: what the run asks of it, and what is wrong in the script itself."""
+    from doctor.purpose import judge_for_script
+
+    return judge_for_script(snapshot, source, path)
+
+
 def recommend(snapshot: Snapshot, python: str | None = None) -> Recommendation:
     """Say which torch runs on a machine; ``python`` takes the place of its interpreter's version."""
     import msgspec

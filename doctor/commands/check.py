@@ -13,6 +13,8 @@ from doctor.language import say
 if TYPE_CHECKING:
     from doctor.model import Report, Snapshot
 
+SCRIPT_LIMIT_BYTES = 4 << 20
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
@@ -30,6 +32,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help=say("judge a recorded machine (a snapshot file) instead of this one"),
     )
+    purpose = parser.add_mutually_exclusive_group()
+    purpose.add_argument(
+        "--profile", metavar="P", help=say("also judge the machine for this run: a profile's name or file")
+    )
+    purpose.add_argument(
+        "--script", metavar="FILE", help=say("also judge the machine for this training script, and lint it")
+    )
     parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment to examine"))
     parser.add_argument(
         "--fail-on", choices=("fail", "warn", "note", "unknown"), default="fail",
@@ -41,10 +50,30 @@ def run(namespace: argparse.Namespace) -> int:
     from doctor import service
 
     snapshot = load_or_examine(namespace.facts, namespace.python)
-    report = service.judge(snapshot)
+    snapshot, report = _judged_for(namespace, snapshot)
     code = service.exit_code(report, namespace.fail_on)
     print(_render(namespace, report, snapshot, code))
     return code
+
+
+def _judged_for(namespace: argparse.Namespace, snapshot: Snapshot) -> tuple[Snapshot, Report]:
+    """Return the snapshot with its purpose, and the report on both."""
+    from doctor import service
+    from runner.text import t
+
+    if namespace.profile:
+        from doctor.commands.run import plan
+
+        planned = plan(namespace.profile, [], None, None, snapshot)
+        return planned.snapshot, planned.report
+    if namespace.script:
+        try:
+            source = Path(namespace.script).read_bytes()[:SCRIPT_LIMIT_BYTES].decode("utf-8", "replace")
+        except OSError as error:
+            text = t("cannot read {file}: {error}", file=namespace.script, error=error.strerror or str(error))
+            raise CommandError(text, Exit.USAGE) from None
+        return service.judge_for_script(snapshot, source, namespace.script)
+    return snapshot, service.judge(snapshot)
 
 
 def load_or_examine(
@@ -60,7 +89,12 @@ def load_or_examine(
     from runner.text import t
 
     if facts is None:
-        return service.examine(python, sections)
+        from doctor.probes.target import BadPython
+
+        try:
+            return service.examine(python, sections)
+        except BadPython as error:
+            raise CommandError(error.text, Exit.USAGE) from None
     try:
         return service.load(facts)
     except BadSnapshot as error:

@@ -14,6 +14,7 @@ from runner.text import t
 
 if TYPE_CHECKING:
     from doctor.launch import StartedRun
+    from doctor.model import Snapshot
     from doctor.running import PlannedRun
 
 
@@ -93,15 +94,21 @@ def no_such_run(name: str, error: FileNotFoundError) -> str:
     )
 
 
-def plan(profile: str, overrides: list[str], python: str | None, run_dir: Path | None = None) -> PlannedRun:
-    """Examine, plan and judge. Raises CommandError with every mistake of a profile."""
+def plan(
+    profile: str,
+    overrides: list[str],
+    python: str | None,
+    run_dir: Path | None = None,
+    snapshot: Snapshot | None = None,
+) -> PlannedRun:
+    """Examine (or take ``snapshot``), plan and judge. Raises CommandError with every mistake of a profile."""
     from doctor import service
     from doctor.launch import LaunchError
     from doctor.probes.target import BadPython
     from runner.profile import ProfileError
 
     try:
-        return service.plan_run(profile, overrides, python, run_dir=str(run_dir or ""))
+        return service.plan_run(profile, overrides, python, snapshot, str(run_dir or ""))
     except ProfileError as error:
         head = say(
             t(
