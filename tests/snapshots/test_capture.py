@@ -34,7 +34,7 @@ def test_the_file_is_private_and_reads_back(tmp_path: Path) -> None:
 
 def test_the_file_names_its_schema_first(tmp_path: Path) -> None:
     capture.write_snapshot(SNAPSHOT, tmp_path / "s.json")
-    assert list(json.loads((tmp_path / "s.json").read_text("utf-8")))[0] == "schema"
+    assert next(iter(json.loads((tmp_path / "s.json").read_text("utf-8")))) == "schema"
 
 
 def test_a_file_that_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
