@@ -25,6 +25,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--markdown", action="store_true", help=say("redacted Markdown to paste into a bug report")
     )
     form.add_argument("--brief", action="store_true", help=say("one line, for a login script"))
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help=say("notes with their advice and evidence too")
+    )
     form.add_argument("--why", metavar="ID", help=say("what a finding rests on, and how to see it yourself"))
     parser.add_argument(
         "--facts",
@@ -120,7 +123,7 @@ def _render(namespace: argparse.Namespace, report: Report, snapshot: Snapshot, c
     width, colour = layout.columns(sys.stdout), layout.wants_colour(sys.stdout)
     if namespace.why:
         return "\n".join(why.why_lines(namespace.why, report, snapshot, width, colour))
-    return "\n".join(text.report_lines(report, snapshot, width, colour))
+    return "\n".join(text.report_lines(report, snapshot, width, colour, namespace.verbose))
 
 
 def _markdown(snapshot: Snapshot) -> str:

@@ -22,9 +22,15 @@ def report_lines(report: Report, snapshot: Snapshot, width: int = 100, colour: b
     """Yield the lines of ``doctor check``."""
     yield from indent(environment_line(snapshot), width, "", "  ")
     yield from indent(machine_line(snapshot), width, "", "  ")
+    noted = False
     for diagnosis in report.diagnoses:
-        yield ""
-        yield from diagnosis_lines(diagnosis, width, colour)
+        if diagnosis.finding.level == "note" and not diagnosis.symptoms and not verbose:
+            yield from [] if noted else [""]
+            yield from note_lines(diagnosis.finding, width, colour)
+            noted = True
+        else:
+            yield ""
+            yield from diagnosis_lines(diagnosis, width, colour)
     unread = list(_could_not_look(report, width, colour))
     if unread:
         yield ""
@@ -61,6 +67,15 @@ def finding_lines(finding: Finding, width: int, colour: bool) -> Iterator[str]:
     footer = f"[{finding.id}]" + (f" {basis}" if basis else "")
     for line in indent(footer, width, _MARGIN, _MARGIN + "  "):
         yield paint(line, "dim", colour)
+
+
+def note_lines(finding: Finding, width: int, colour: bool) -> Iterator[str]:
+    """Yield a note as its sentence and id; ``--why ID`` and ``--verbose`` have the rest."""
+    word = paint(pad(level_word("note"), 7), "note", colour)
+    title = printable_text(say(finding.title)).replace("\n", " ")
+    first, *rest = indent(f"{title} [{finding.id}]", width, "", _MARGIN)
+    yield f"{word}  {first}"
+    yield from rest
 
 
 def printable_text(text: str) -> str:
