@@ -45,7 +45,7 @@ MODULES = (
     "machine", "driver", "cuda_start", "gpu", "visible_devices", "gpu_faults", "gpu_health", "gpu_memory", "torch_build", "libraries",
     "nvidia_wheels", "packages", "requirements", "project", "needs", "hugging_face", "companions",
     "torch_mates", "extensions", "cuda_packages", "onnx_runtime", "storage", "run_storage", "lasting",
-    "data_reading", "memory", "cpu", "platforms", "environment", "distributed", "training", "data",
+    "data_reading", "memory", "cpu", "platforms", "environment", "distributed", "training", "data", "checkpoints",
     "monitoring",
 )  # fmt: skip
 

@@ -7,13 +7,7 @@ from typing import Any
 
 from doctor.checks import check, evidence
 from doctor.checks.hugging_face import row_of
-from doctor.checks.versions import (
-    below,
-    install,
-    installed,
-    torch_version,
-    within,
-)
+from doctor.checks.versions import below, install, installed, pip, torch_version, within
 from doctor.model import Finding, Level, Packages, Python, Reading, Torch, Workload, ok, t
 from doctor.tables import load
 
@@ -35,6 +29,8 @@ def pairs_work_together(
         a_have, b_have = _version(packages, torch, a), _version(packages, torch, b)
         if not (a_have and b_have and within(a_have, a_bounds) and within(b_have, b_bounds)):
             continue
+        if frozenset((a, b)) in said:
+            continue
         level = _level(pair, workload)
         said.add(frozenset((a, b)))
         yield Finding(
@@ -53,7 +49,9 @@ def pairs_work_together(
             advice=t(
                 "Install a version that fits: {command}",
                 command=install(python, *pair["mend"], torch=_version(packages, torch, "torch")),
-            ),
+            )
+            if pair["mend"]
+            else t("Do without {name}: {pip} uninstall {name}", name=a, pip=pip(python)),
         )
     if frozenset(("transformers", "accelerate")) not in said:
         yield from _accelerate_floor(packages, python)

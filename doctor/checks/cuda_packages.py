@@ -28,6 +28,23 @@ def _tag(cuda: str) -> str:
     return cuda.replace(".", "")
 
 
+_FALLS_BACK = "0.46"
+"""From here on bitsandbytes may take a build of the same CUDA major; before, it wants the very one, else uses none."""
+
+
+def _builds_of_the_wheel(version: str) -> tuple[str, ...] | None:
+    """Return the CUDA builds in that release's wheel; between two known releases, those that either of them has."""
+    rows = load("extensions")["bitsandbytes"]
+    older = [row for row in rows if not below(version, row["version"])]
+    newer = [row for row in rows if below(version, row["version"])]
+    if not older or (not newer and public(version) != older[-1]["version"]):
+        return None
+    either = set(older[-1]["cuda"])
+    if public(version) != older[-1]["version"]:
+        either |= set(newer[0]["cuda"])
+    return tuple(sorted(either))
+
+
 @check("bitsandbytes-missing-cuda-binary")
 def bitsandbytes_has_a_build(
     packages: Packages,
@@ -41,10 +58,7 @@ def bitsandbytes_has_a_build(
     builds = extension.cuda_builds if extension else None
     source = f"packages.extensions[{packages.extensions.index(extension)}].cuda_builds" if extension else ""
     if builds is None and have:
-        row = next(
-            (row for row in load("extensions")["bitsandbytes"] if row["version"] == public(have)), None
-        )
-        builds, source = (tuple(row["cuda"]), "packages.items") if row else (None, "")
+        builds, source = _builds_of_the_wheel(have), ""
     if not have or builds is None or not torch.cuda:
         return
     forced = environment.value.get("BNB_CUDA_VERSION") if environment.value else None
@@ -52,7 +66,7 @@ def bitsandbytes_has_a_build(
     if wanted in builds:
         return
     same_major = any(build[:-1] == wanted[:-1] for build in builds)
-    level: Level = "fail" if not builds or forced or not same_major or below(have, "0.43") else "note"
+    level: Level = "fail" if not builds or forced or not same_major or below(have, _FALLS_BACK) else "note"
     cwd = project.value.cwd if project.value else None
     yield Finding(
         id="bitsandbytes-missing-cuda-binary",
@@ -61,7 +75,7 @@ def bitsandbytes_has_a_build(
         title=_bitsandbytes_title(have, wanted, forced, builds, level),
         evidence=(
             *installed(packages, "bitsandbytes"),
-            *((Evidence(fact=source, value=", ".join(builds) or "none"),) if extension else ()),
+            *((Evidence(fact=source, value=", ".join(builds) or "none"),) if source else ()),
             *evidence(
                 torch__cuda=torch.cuda, environment__variables__BNB_CUDA_VERSION=forced, project__cwd=cwd
             ),

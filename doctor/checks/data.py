@@ -255,27 +255,3 @@ def texts_decode_to_the_end(data: Data) -> Iterator[Finding]:
             evidence=(Evidence(fact=f"data.files[{index}].bad_lines", value=str(broken)),),
             advice=t("Download it again and compare size and checksum with the published ones."),
         )
-
-
-@check("corrupt-checkpoint")
-def checkpoints_are_whole(data: Data) -> Iterator[Finding]:
-    """Can the checkpoints be opened, the newest one above all?"""
-    checkpoints = [(index, file) for index, file in enumerate(data.files) if file.kind == "checkpoint"]
-    sound = [file.path for _, file in checkpoints if not file.problem]
-    for index, file in checkpoints:
-        if file.problem:
-            yield Finding(
-                id="corrupt-checkpoint",
-                level="fail",
-                subject=file.path,
-                title=t("{file} cannot be opened: {problem}", file=file.path, problem=file.problem),
-                evidence=(Evidence(fact=f"data.files[{index}].problem", value=file.problem),),
-                advice=t(
-                    "Resume from {sound}, which is whole. Checkpoints that are written beside and then renamed cannot end like this.",
-                    sound=sound[-1],
-                )
-                if sound
-                else t(
-                    "None of the checkpoints that were looked at is whole; an older one, or a start from the base model, is what is left."
-                ),
-            )

@@ -55,7 +55,7 @@ def data_lies_near(storage: Storage, workload: Workload, platform: Reading[Platf
             else "note"
         )
         yield _data_finding(storage, workload, mount, path, "data-on-network-mount", level)
-    elif slow or (mount.rotational and many):
+    elif slow or (mount.rotational and (many or _starved(workload))):
         level = "warn" if workload.gpu_utilization_pct is None or _starved(workload) else "note"
         yield _data_finding(storage, workload, mount, path, "data-on-slow-disk", level)
 
@@ -79,9 +79,8 @@ def _data_finding(
             )
             if speed is not None
             else t(
-                "the data ({path}) is {count} files on a rotating disk ({mount})",
+                "the data ({path}) lies on a rotating disk ({mount})",
                 path=path,
-                count=workload.data_files or 0,
                 mount=mount.path,
             )
         )

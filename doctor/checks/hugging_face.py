@@ -195,7 +195,7 @@ def transformers_accepts_neighbours(
             ),
             evidence=installed(packages, "transformers", name),
             advice=t(
-                "Install one that fits: {command}",
+                "Install a version that fits: {command}",
                 command=install(python, f"{name}{bounds}", torch=torch_version(torch, ok(packages))),
             ),
         )

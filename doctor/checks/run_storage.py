@@ -121,14 +121,22 @@ def _not_writable(path: str, errno: int) -> Text:
 
 
 def checkpoint_bytes(workload: Workload) -> tuple[int | None, int | None]:
-    """Return the size of one checkpoint as (surely, probably): weights in fp32, and with AdamW's two moments.
+    """Return the size of one checkpoint as (surely, probably); None: nothing is known of the model.
 
-    A size that a profile computed counts as sure. None: nothing is known of the model.
+    Weights take 4 bytes a parameter, Adam's two moments 8 more where the optimizer is named and saved; where it is not,
+    2 bytes (weights in half precision alone) are sure. A size that a profile computed counts as sure.
     """
     if workload.checkpoint_bytes is not None:
         return workload.checkpoint_bytes, workload.checkpoint_bytes
     parameters = workload.model_parameters
-    return (None, None) if parameters is None else (2 * parameters, 12 * parameters)
+    if parameters is None:
+        return None, None
+    if workload.training_args.get("save_only_model") is True:
+        return 2 * parameters, 4 * parameters
+    optimizer = str(workload.optimizer or workload.training_args.get("optim") or "").lower()
+    if "adam" in optimizer and "8bit" not in optimizer:
+        return 12 * parameters, 12 * parameters
+    return 2 * parameters, 12 * parameters
 
 
 def _kept(workload: Workload) -> int:

@@ -194,6 +194,7 @@ def disks_have_inodes(storage: Storage, workload: Reading[Workload]) -> Iterator
     target = storage.mount(run.data_path) if run and run.data_path else None
     if target and not target.read_only:
         watched[target.path] = target
+    watched |= {item.path: item for item in storage.mounts if item.inodes_free == 0 and not item.read_only}
     for mount in watched.values():
         spare, total = mount.inodes_free, mount.inodes_total
         if (

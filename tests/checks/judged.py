@@ -35,7 +35,7 @@ def the(finding_id: str, **sections: Any) -> Finding:
     return found
 
 
-def packages(complete: bool = False, **versions: str) -> Packages:
+def packages(complete: bool = False, /, **versions: str) -> Packages:
     """``packages(hf_xet="1.2.0")`` has hf-xet 1.2.0."""
     items = tuple(
         Distribution(name=name.replace("_", "-"), version=version) for name, version in versions.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from doctor.model import Workload
-from tests.checks.judged import loud, packages, said, the, torch
+from tests.checks.judged import findings, loud, packages, said, the, torch
 
 MISMATCH = "accelerate-transformers-mismatch"
 
@@ -87,6 +87,28 @@ MISMATCH = "accelerate-transformers-mismatch"
             id="deepspeed before torch 2.3, by report only",
         ),
         pytest.param(
+            {"sentence_transformers": "2.2.2", "huggingface_hub": "0.26.0"},
+            {"dependent-library-too-old": "fail"},
+            id="cached_download is gone",
+        ),
+        pytest.param(
+            {"sentence_transformers": "2.3.0", "huggingface_hub": "0.26.0"},
+            {},
+            id="sentence-transformers 2.3 does not ask for it",
+        ),
+        pytest.param(
+            {"datasets": "2.14.5", "fsspec": "2023.10.0"},
+            {"dependent-library-too-old": "fail"},
+            id="fsspec names two protocols",
+        ),
+        pytest.param({"datasets": "2.14.6", "fsspec": "2023.10.0"}, {}, id="datasets 2.14.6 copes"),
+        pytest.param(
+            {"torchtext": "0.18.0", "torch": "2.4.0"},
+            {"dependent-library-too-old": "warn"},
+            id="torchtext ended with torch 2.3",
+        ),
+        pytest.param({"torchtext": "0.18.0", "torch": "2.3.0"}, {}, id="torchtext with its torch"),
+        pytest.param(
             {"deepspeed": "0.16.9", "torch": "2.12.0"},
             {"dependent-library-too-old": "warn"},
             id="ops that do not compile",
@@ -128,6 +150,11 @@ def test_the_defect_at_an_epoch_boundary_needs_accumulation(steps: int | None, l
 )
 def test_numpy_2_needs_torch_2_3(torch_version: str, numpy: str, expected: dict[str, str]) -> None:
     assert loud(torch=torch(torch_version), packages=packages(numpy=numpy)) == expected
+
+
+def test_one_pair_is_said_once_however_many_reasons_it_has() -> None:
+    both = packages(deepspeed="0.7.0", torch="2.3.0")
+    assert len([item for item in findings(packages=both) if item.id == "dependent-library-too-old"]) == 1
 
 
 def test_advice_names_the_judged_interpreter_and_keeps_its_torch() -> None:

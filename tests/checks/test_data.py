@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from doctor.model import Data, InspectedFile, Workload
-from tests.checks.judged import findings, loud, said, the
+from tests.checks.judged import loud, said, the
 
 
 @pytest.mark.parametrize(
@@ -112,15 +112,3 @@ def test_a_vocabulary_with_a_line_separator_fails_only_where_it_is_split() -> No
     }
     assert said(data=vocabulary("one token is U+2028")) == {"vocab-file-splitlines-corruption": "note"}
     assert said(data=vocabulary("21128 tokens"), workload=splits) == {}
-
-
-def test_the_newest_whole_checkpoint_is_named() -> None:
-    files = (
-        InspectedFile(path="c/7.pt", kind="checkpoint"),
-        InspectedFile(path="c/8.pt", kind="checkpoint"),
-        InspectedFile(path="c/9.pt", kind="checkpoint", problem="zip end-of-central-directory missing"),
-    )
-    found = the("corrupt-checkpoint", data=Data(files=files))
-    assert found.subject == "c/9.pt"
-    assert "c/8.pt" in str(found.advice)
-    assert findings(data=Data(files=files[:2])) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from doctor.model import (
@@ -20,8 +22,8 @@ from tests.checks.judged import loud, packages, said, the, torch, variables
 FLASH = "flash-attn-torch-abi-mismatch"
 
 
-def built(name: str = "flash-attn", **fields: object) -> Packages:
-    return Packages(extensions=(Extension(distribution=name, **fields),), complete=False)  # type: ignore[arg-type]
+def built(name: str = "flash-attn", /, **fields: Any) -> Packages:
+    return Packages(extensions=(Extension(distribution=name, **fields),), complete=False)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ def built(name: str = "flash-attn", **fields: object) -> Packages:
     ],
 )
 def test_flash_attention_belongs_to_one_torch(
-    extension: dict[str, object], torch_version: str, abi: bool | None, expected: dict[str, str]
+    extension: dict[str, Any], torch_version: str, abi: bool | None, expected: dict[str, str]
 ) -> None:
     assert loud(packages=built(**extension), torch=torch(torch_version, cxx11_abi=abi)) == expected
 
@@ -173,6 +175,23 @@ def bitsandbytes(version: str, builds: tuple[str, ...] | None) -> Packages:
         ),
         pytest.param(
             bitsandbytes("0.49.2", ()), "2.6.0+cpu", {}, {}, id="a torch without CUDA asks for none"
+        ),
+        pytest.param(
+            packages(bitsandbytes="0.44.1"),
+            "2.7.1+cu128",
+            {},
+            {BNB: "fail"},
+            id="0.44 has none for 12.8 and uses none",
+        ),
+        pytest.param(
+            packages(bitsandbytes="0.41.1"),
+            "2.4.0+cu124",
+            {},
+            {BNB: "fail"},
+            id="between two wheels that both lack it",
+        ),
+        pytest.param(
+            packages(bitsandbytes="0.41.1"), "2.1.0+cu121", {}, {}, id="between two wheels that both have it"
         ),
         pytest.param(
             packages(bitsandbytes="0.45.5"),

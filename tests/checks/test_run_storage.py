@@ -37,6 +37,28 @@ BILLION = 1_000_000_000
             {BUDGET: "fail"},
             id="a profile's own figures, one being written",
         ),
+        pytest.param(
+            {"model_parameters": 7 * BILLION, "optimizer": "adamw"},
+            120,
+            {BUDGET: "fail"},
+            id="Adam's moments are saved with them",
+        ),
+        pytest.param(
+            {"model_parameters": 7 * BILLION, "optimizer": "adamw_bnb_8bit"},
+            120,
+            {BUDGET: "warn"},
+            id="in 8 bit they are small",
+        ),
+        pytest.param(
+            {
+                "model_parameters": 7 * BILLION,
+                "optimizer": "adamw",
+                "training_args": {"save_only_model": True},
+            },
+            120,
+            {},
+            id="the model alone is saved",
+        ),
         pytest.param({"checkpoint_bytes": 4 * GB, "checkpoints_kept": 3}, 17, {}, id="just enough"),
         pytest.param(
             {"checkpoint_bytes": 4 * GB, "training_args": {"save_total_limit": 2}},
@@ -230,6 +252,12 @@ MB = 1 << 20
             {"data_files": 3},
             {},
             id="few files on a rotating disk",
+        ),
+        pytest.param(
+            mount("/net", 900, rotational=True),
+            {"data_files": 3, "gpu_utilization_pct": 20},
+            {SLOW: "warn"},
+            id="few files on a rotating disk, the GPU waits",
         ),
     ],
 )

@@ -149,6 +149,11 @@ def test_inodes(one: Mount, expected: dict[str, str]) -> None:
     assert loud(storage=disks(mount("/", 50), one), workload=run) == expected
 
 
+def test_a_disk_without_a_single_inode_is_named_whoever_uses_it() -> None:
+    bare = mount("/mnt/data", 50, inodes_free=0)
+    assert loud(storage=disks(mount("/", 50), bare)) == {"inode-exhausted": "fail"}
+
+
 def test_xet_data_stays_behind_when_only_the_hub_cache_moves() -> None:
     storage = disks(mount("/", 9, 9.5), mount("/data", 180), **CACHE)
     have = packages(hf_xet="1.1.0")
