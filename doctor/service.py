@@ -45,6 +45,17 @@ def judge(snapshot: Snapshot) -> Report:
     return judge(snapshot)
 
 
+def shareable(snapshot: Snapshot, live: bool) -> Snapshot:
+    """Return what of a snapshot may leave this machine; a live one also loses this machine's own names."""
+    if live:
+        from doctor.snapshots.capture import shareable
+
+        return shareable(snapshot)
+    from doctor.redact import redact
+
+    return redact(snapshot)
+
+
 def explain(text: str, snapshot: Snapshot | None) -> Explanation:
     """Say what an error text means, each cause held against ``snapshot`` where there is one."""
     from doctor.explain import explain

@@ -117,7 +117,7 @@ def _render(namespace: argparse.Namespace, report: Report, snapshot: Snapshot, c
     if namespace.junit:
         return structured.as_junit(report)
     if namespace.markdown:
-        return _markdown(snapshot)
+        return _markdown(snapshot, namespace.facts is None)
     if namespace.brief:
         return text.brief_line(report)
     width, colour = layout.columns(sys.stdout), layout.wants_colour(sys.stdout)
@@ -126,10 +126,9 @@ def _render(namespace: argparse.Namespace, report: Report, snapshot: Snapshot, c
     return "\n".join(text.report_lines(report, snapshot, width, colour, namespace.verbose))
 
 
-def _markdown(snapshot: Snapshot) -> str:
+def _markdown(snapshot: Snapshot, live: bool) -> str:
     from doctor import service
-    from doctor.redact import redact
     from doctor.render import structured
 
-    shared = redact(snapshot)
+    shared = service.shareable(snapshot, live)
     return structured.as_markdown(service.judge(shared), shared)

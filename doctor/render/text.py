@@ -18,8 +18,10 @@ def level_word(level: str) -> str:
     return {"fail": say("FAIL"), "warn": say("WARN"), "note": say("note"), "unknown": say("unknown")}[level]
 
 
-def report_lines(report: Report, snapshot: Snapshot, width: int = 100, colour: bool = False) -> Iterator[str]:
-    """Yield the lines of ``doctor check``."""
+def report_lines(
+    report: Report, snapshot: Snapshot, width: int = 100, colour: bool = False, verbose: bool = False
+) -> Iterator[str]:
+    """Yield the lines of ``doctor check``; notes are one sentence each unless ``verbose``."""
     yield from indent(environment_line(snapshot), width, "", "  ")
     yield from indent(machine_line(snapshot), width, "", "  ")
     noted = False
