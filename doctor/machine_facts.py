@@ -73,14 +73,17 @@ def workload_of(plan: Plan, run_dir: str) -> Reading[Workload]:
 
 
 def run_environment(facts: Facts, plan: Plan) -> Reading[Environment]:
-    """Return the variables that the trainer will have: the session's with the plan's laid over them."""
+    """Return the variables that the trainer will have: the session's with the plan's laid over them.
+
+    All but HF_HUB_OFFLINE: the plan sets it where the profile uses nothing from a hub, so it keeps nothing back.
+    """
     session = facts.environment
     if session.value is None:
         return session
-    names = tuple(name for name in session.value.names if name not in plan.environment)
-    value = msgspec.structs.replace(
-        session.value, variables={**session.value.variables, **plan.environment}, names=names
-    )
+    planned = {name: value for name, value in plan.environment.items() if name != "HF_HUB_OFFLINE"}
+    names = tuple(name for name in session.value.names if name not in planned)
+    variables = {**session.value.variables, **planned}
+    value = msgspec.structs.replace(session.value, variables=variables, names=names)
     return msgspec.structs.replace(session, value=value)
 
 

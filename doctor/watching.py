@@ -48,6 +48,10 @@ class RunWatcher:
             self._asked_at = now
             self.alive = trainer_alive(self.run)
 
+    def trainer_ended(self) -> None:
+        """Take note that the trainer is gone: whoever started it knows before the next look."""
+        self.alive = False
+
     def status(self) -> str:
         """Return ``starting running stalled stopped completed failed non-finite lost``."""
         now, spoke_at = self._clock(), self.state.last_trainer_t

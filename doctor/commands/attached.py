@@ -73,13 +73,14 @@ def attach(started: StartedRun, stream: TextIO | None = None) -> int:
     except Leave:
         complain(say(t("left; the run goes on saving: doctor watch {name}", name=str(started.run.path))))
         return Exit.INTERRUPTED
-    watcher.poll()
     return finish(started, watcher, stream)
 
 
 def _follow(started: StartedRun, watcher: RunWatcher, progress: Progress) -> None:
     while True:
         ended = started.process.poll() is not None
+        if ended:
+            watcher.trainer_ended()
         state = watcher.poll()
         progress.show(progress_line(state, watcher.status(), progress.width, progress.unicode), ended)
         if ended:
@@ -157,6 +158,7 @@ def detached(started: StartedRun) -> int:
     while started.process.poll() is None and time.monotonic() < end:
         time.sleep(0.05)
     if started.process.returncode not in (None, 0):
+        watcher.trainer_ended()
         watcher.poll()
         return finish(started, watcher, sys.stdout)
     path = printable(str(started.run.path))

@@ -126,7 +126,7 @@ def as_json(page: Page) -> str:
 
 
 def as_markdown(page: Page) -> str:
-    lines = [f"# {_cell(page.name)}", "", *_markdown_table(["", ""], summary_rows(page))]
+    lines = [f"# {_cell(printable(page.name))}", "", *_markdown_table(["", ""], summary_rows(page))]
     lines += ["", *(f"- {_cell(line)}" for line in environment_lines(page))]
     for title, head, rows in sections(page):
         if rows:
