@@ -9,6 +9,7 @@ import ast
 import io
 import sys
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
@@ -88,7 +89,7 @@ def problems() -> list[str]:
 def compiled() -> bytes:
     """Return the bytes of the .mo that the parts make."""
     catalogue = Catalog(locale="zh_CN", charset="utf-8", header_comment="")
-    catalogue.creation_date = catalogue.revision_date = "2026-11-30 00:00+0000"
+    catalogue.creation_date = catalogue.revision_date = datetime(2026, 11, 30, tzinfo=timezone.utc)
     for msgid, text in sorted(translations()[0].items()):
         catalogue.add(msgid, text)
     buffer = io.BytesIO()
