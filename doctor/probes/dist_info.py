@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -141,17 +142,19 @@ def parse_requires_txt(text: str) -> list[str]:
     return found
 
 
-# Without these files an import fails or half works; the thousands of others are not looked at. Each pattern
-# begins with a literal, which makes it fast on torch's RECORD of 1.3 MB.
+# Without these files an import fails or half works; the thousands of others are not looked at.
 # torch/lib/libtorch_cpu.so,sha256=...,446314593      nvidia/cudnn/lib/libcudnn.so.9,sha256=...,
-_LIBRARIES = {
-    "torch": (rb"\ntorch/lib/([^,/]+\.so[^,/]*),", rb"\ntorch/_C([^,/]*\.so),"),
-    "torchvision": (rb"\ntorchvision/([^,/]+\.so),",),
-    "torchaudio": (rb"\ntorchaudio/lib/([^,/]+\.so),",),
-    "triton": (rb"\ntriton/_C/([^,/]+\.so),",),
-    "nvidia": (rb"\nnvidia/([^,]+\.so[^,/]*),",),
+_LIBRARY_FOLDERS = {
+    "torch": (b"torch/lib/", b"torch/_C"),
+    "torchvision": (b"torchvision/",),
+    "torchaudio": (b"torchaudio/lib/",),
+    "triton": (b"triton/_C/",),
+    "nvidia": (b"nvidia/",),
 }
 _MODULES = (b"__init__.py", b"version.py")
+# libtorch_cpu.so   libcudnn.so.9   .cpython-311-x86_64-linux-gnu.so
+_LIBRARY = re.compile(rb"[^/]*\.so(\.[\d.]+)?$")
+_LIBRARY_BELOW = re.compile(rb".*\.so(\.[\d.]+)?$")
 
 
 def missing_files(site: Path, folder_name: str, name: str) -> tuple[str, ...]:
@@ -168,8 +171,22 @@ def missing_files(site: Path, folder_name: str, name: str) -> tuple[str, ...]:
 def critical_paths(record: bytes, name: str) -> list[bytes]:
     """Return the paths in a RECORD (one newline put before it) that importing ``name`` hangs on."""
     top = name.partition("-")[0]
+    pattern = _LIBRARY_BELOW if top == "nvidia" else _LIBRARY
     modules = [
-        f"{top}/".encode() + module for module in _MODULES if b"\n%s/%s," % (top.encode(), module) in record
+        path for module in _MODULES if (path := f"{top}/".encode() + module) and b"\n%s," % path in record
     ]
-    found = [match[0][1:-1] for pattern in _LIBRARIES.get(top, ()) for match in re.finditer(pattern, record)]
-    return modules + found
+    return modules + [
+        path
+        for folder in _LIBRARY_FOLDERS.get(top, ())
+        for path in _paths_below(record, folder)
+        if pattern.match(path, len(folder))
+    ]
+
+
+def _paths_below(record: bytes, prefix: bytes) -> Iterator[bytes]:
+    """Yield the paths that begin with ``prefix``. A plain search: torch's RECORD has 1.3 MB."""
+    at = record.find(b"\n" + prefix)
+    while at >= 0:
+        end = record.find(b",", at)
+        yield record[at + 1 : end if end >= 0 else len(record)]
+        at = record.find(b"\n" + prefix, at + 1)

@@ -64,9 +64,7 @@ def read_extension(item: Distribution) -> Extension:
     site = Path(unescape(item.location))
     found = from_tag(item.name, item.version, item.direct_url or "")
     noted = _NOTES[item.name](site) if item.name in _NOTES else {}
-    linked = _from_libraries(site, *LIBRARIES[item.name])
-    if item.name == "torch":  # its own ABI and CUDA are facts of the section Torch
-        linked = {key: value for key, value in linked.items() if key.startswith("needs_")}
+    linked = _from_libraries(site, *LIBRARIES[item.name], is_torch=item.name == "torch")
     for source in (linked, noted):
         values = {key: value for key, value in source.items() if value is not None}
         better = {
@@ -155,7 +153,7 @@ _NOTES: dict[str, Callable[[Path], dict[str, object]]] = {
 }
 
 
-def _from_libraries(site: Path, folder: str, pattern: str) -> dict[str, object]:
+def _from_libraries(site: Path, folder: str, pattern: str, is_torch: bool) -> dict[str, object]:
     """Return what the ELF headers of a package's libraries say together: the newest needs, the ABI that all
     agree on."""
     needs: list[str] = []
@@ -167,9 +165,12 @@ def _from_libraries(site: Path, folder: str, pattern: str) -> dict[str, object]:
             with Elf(site / folder / name) as library:
                 needs += library.versions_needed()
                 links += library.needed()
-                abis |= {abi for abi in (cxx11_abi(library.strings),) if abi is not None}
+                if not is_torch and (abi := cxx11_abi(library.strings)) is not None:
+                    abis.add(abi)
         except (OSError, ElfError):
             continue  # a stub, a text file in its place: its absence or breakage is another probe's fact
+    if is_torch:  # its own ABI and CUDA are facts of the section Torch
+        links = []
     # libcudart.so.12
     cuda = [match[1] for link in links if (match := re.match(r"libcudart\.so\.(\d+)", link))]
     return {

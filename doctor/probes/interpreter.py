@@ -9,7 +9,6 @@ from __future__ import annotations
 import mmap
 import os
 import re
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -172,6 +171,8 @@ def from_binary(real: Path, base: Path, minor: str) -> str:
 
 def ask_child(executable: Path) -> tuple[str, Path] | None:
     """Return version and prefix as the interpreter itself prints them within a second: the last resort."""
+    import subprocess  # seldom needed, and slow to import
+
     code = "import sys; print('%d.%d.%d' % sys.version_info[:3]); print(sys.prefix)"
     try:
         done = subprocess.run(

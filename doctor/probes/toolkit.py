@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,6 +74,8 @@ def parse_version_json(text: str) -> str | None:
 
 
 def _ask_nvcc(path: Path) -> str | None:
+    import subprocess  # seldom needed, and slow to import
+
     try:
         done = subprocess.run(
             [path, "--version"], capture_output=True, timeout=NVCC_DEADLINE_S, stdin=subprocess.DEVNULL
