@@ -145,7 +145,7 @@ def xet_cache_follows_the_hub_cache(
                 free=gb(room),
             ),
             evidence=mount_evidence(storage, mount, "free_bytes"),
-            advice=t("export HF_XET_CACHE={path}", path=f"{moved.rstrip('/')}/../xet"),
+            advice=t("export HF_XET_CACHE={path}", path=f"{moved.rstrip('/').rpartition('/')[0]}/xet"),
         )
 
 
