@@ -36,6 +36,9 @@ def main(argv: list[str]) -> int:
     from runner.signals import StopRequest
 
     stop = StopRequest.install()
+    from runner.attach import allow_attach
+
+    allow_attach()
     from runner.session import run_session
 
     sys.path += users_entries

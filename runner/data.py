@@ -15,6 +15,7 @@ import msgspec
 import numpy
 import torch
 
+from runner.attach import allow_attach
 from runner.order import Window
 from runner.signals import ignore_in_worker
 from runner.tasks import Task
@@ -135,6 +136,7 @@ def batches(
 
 def _start_worker(worker: int) -> None:
     ignore_in_worker()
+    allow_attach()
 
 
 def flat(windows: Sequence[Window]) -> list[list[int]]:
