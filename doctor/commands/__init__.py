@@ -78,7 +78,9 @@ def build_parser(verb: str | None, language: str) -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     for name, lines in VERBS.items():
         line = lines[1 if language == "zh" else 0]
-        sub = verbs.add_parser(name, help=line, description=line[:1].upper() + line[1:] + ("." if language == "en" else "。"))
+        sub = verbs.add_parser(
+            name, help=line, description=line[:1].upper() + line[1:] + ("." if language == "en" else "。")
+        )
         sub.add_argument("--lang", choices=("en", "zh"), default=argparse.SUPPRESS, help="English / 简体中文")
         if verb in (None, name):
             importlib.import_module(f"doctor.commands.{name}").configure(sub)
@@ -157,7 +159,9 @@ def _survive_bad_bytes() -> None:
     """A terminal that is not UTF-8 (LANG=C) must not turn a Chinese sentence into a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace" if (stream.encoding or "").lower() == "utf-8" else "backslashreplace")
+            stream.reconfigure(
+                errors="replace" if (stream.encoding or "").lower() == "utf-8" else "backslashreplace"
+            )
 
 
 def _open_tui(namespace: argparse.Namespace) -> int:
@@ -169,7 +173,9 @@ def _open_tui(namespace: argparse.Namespace) -> int:
         if (error.name or "").partition(".")[0] not in ("textual", "textual_plotext", "plotext"):
             raise
         raise CommandError(
-            say("The full-screen view needs the [tui] extra: pip install 'rundoctor[tui]'. `doctor check` works without it."),
+            say(
+                "The full-screen view needs the [tui] extra: pip install 'rundoctor[tui]'. `doctor check` works without it."
+            ),
             Exit.USAGE,
         ) from None
     return run_app()

@@ -53,7 +53,10 @@ def run(namespace: argparse.Namespace) -> int:
             watcher = service.watch_pid(namespace.pid)
         else:
             watcher = run_watcher = service.watch_run(namespace.name)
-            if _wants_full_screen(namespace) and (code := open_full_screen(str(run_watcher.run.path))) is not None:
+            if (
+                _wants_full_screen(namespace)
+                and (code := open_full_screen(str(run_watcher.run.path))) is not None
+            ):
                 return code
     except FileNotFoundError as error:
         raise CommandError(no_such_run(namespace.name, error), Exit.USAGE) from None

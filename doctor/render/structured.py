@@ -94,7 +94,9 @@ def escape(text: str) -> str:
 def quoteattr(text: str) -> str:
     """Return ``text`` as a quoted XML attribute value."""
     named = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;", '"': "&quot;"}
-    lines = "\n".join(printable(line) for line in escape(text).splitlines())  # XML has no word for other controls
+    lines = "\n".join(
+        printable(line) for line in escape(text).splitlines()
+    )  # XML has no word for other controls
     return '"' + "".join(named.get(character, character) for character in lines) + '"'
 
 
