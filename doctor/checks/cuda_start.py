@@ -16,15 +16,18 @@ def device_nodes_open(driver: Driver, container: Reading[Container]) -> Iterator
     """May this session open the GPU's device files?"""
     refused = {name: error for name, error in driver.device_nodes.items() if error in ("EPERM", "EACCES")}
     inside = container.value.inside if container.value else None
+    node = min(refused, key=lambda name: (not name[-1].isdigit(), name), default="GPU")
     unknown_error = driver.nvml_error == 999 and not driver.device_nodes
-    if inside and driver.nvml_error != 0 and (refused or unknown_error):
+    # One node of several may be another tenant's; without word from NVML only all of them together tell.
+    lost = refused if driver.nvml_error or len(refused) == len(driver.device_nodes) else {}
+    if inside and driver.nvml_error != 0 and (lost or unknown_error):
         yield Finding(
             id="nvml-lost-in-container",
             level="fail",
-            subject=min(refused, default="GPU"),
+            subject=node,
             title=t(
                 "the container has lost its GPUs: {node} is there, opening it gives {error}",
-                node=min(refused), error=refused[min(refused)],
+                node=node, error=refused[node],
             ) if refused else t("the container has lost its GPUs: NVML answers with error 999 (unknown error), the sign of revoked device access"),
             evidence=_nodes(refused) + evidence(driver__nvml_error=driver.nvml_error),
             advice=t(
@@ -32,14 +35,14 @@ def device_nodes_open(driver: Driver, container: Reading[Container]) -> Iterator
             ),
             cause_of=("no-gpu-visible", "cuda-init-fails", "gpus-not-readable"),
         )  # fmt: skip
-    elif refused and inside is False and driver.nvml_error != 0:
+    elif lost and inside is False and driver.nvml_error != 0:
         yield Finding(
             id="gpu-device-permission",
             level="fail",
-            subject=min(refused),
-            title=t("this user may not open {node} ({error})", node=min(refused), error=refused[min(refused)]),
+            subject=node,
+            title=t("this user may not open {node} ({error})", node=node, error=refused[node]),
             evidence=_nodes(refused),
-            advice=t("See who may: ls -l {node}. Join that group (often video or render: sudo usermod -aG video $USER) and log in again; in a SLURM job, ask for the GPU (--gres=gpu:1).", node=min(refused)),
+            advice=t("See who may: ls -l {node}. Join that group (often video or render: sudo usermod -aG video $USER) and log in again; in a SLURM job, ask for the GPU (--gres=gpu:1).", node=node),
             cause_of=("no-gpu-visible", "cuda-init-fails", "gpus-not-readable"),
         )  # fmt: skip
 

@@ -72,8 +72,8 @@ def cards_have_their_link(gpus: Gpus) -> Iterator[Finding]:
         generation, newest = gpu.pcie_generation, gpu.pcie_generation_max
         if not is_busy(gpu) or not width or not most or not generation or not newest:
             continue
-        share = width / most * 2.0 ** (generation - newest)
-        if share > 0.5:
+        share = width / most * 2.0 ** max(-8, min(0, generation - newest))
+        if not 0 < share <= 0.5:
             continue
         yield Finding(
             id="gpu-pcie-narrow",
