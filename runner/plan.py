@@ -79,6 +79,9 @@ def environment_of(profile: Profile, machine: MachineFacts, settings: Settings) 
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_DISABLE_TELEMETRY": "1",
     }
+    if settings.device == "cpu":
+        # Rented cores are shared: a thread that spins while it waits takes time from the one it waits for.
+        variables["OMP_WAIT_POLICY"] = "PASSIVE"
     if not (profile.model.hub or profile.data.hub):
         variables["HF_HUB_OFFLINE"] = "1"
     if settings.device == "cuda":

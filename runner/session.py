@@ -42,8 +42,12 @@ def run_session(run_path: str, resume: bool, stop: StopRequest, approximate: boo
     run.events.mkdir(exist_ok=True)
     run.checkpoints.mkdir(exist_ok=True)
     write_pid(run)
-    journal = Journal(EventWriter(run.events / "trainer-0.jsonl", "trainer-0"))
-    return _train(plan, run, journal, stop, resume, approximate)
+    writer = EventWriter(run.events / "trainer-0.jsonl", "trainer-0")
+    try:
+        return _train(plan, run, Journal(writer), stop, resume, approximate)
+    finally:
+        writer.close()
+        os.close(lock)
 
 
 def take_lock(run: RunDir) -> int | None:

@@ -14,7 +14,10 @@ import msgspec
 from runner.events import RunEvent, number
 
 STALLED_AFTER_S = 60.0
-"""A running trainer that wrote nothing for this long is called stalled (longer while it evaluates or saves)."""
+"""A running trainer that wrote nothing for this long is called stalled, unless it was quiet for long before and
+then went on: a long evaluation is no stall (see :data:`PATIENCE`)."""
+PATIENCE = 3.0
+"""A trainer that was once quiet for G seconds and went on is not called stalled before PATIENCE x G."""
 
 
 class Curve:
@@ -92,6 +95,8 @@ class RunState:
         self.split_seconds: dict[str, float] = {}
         self.first_t: float | None = None
         self.last_trainer_t: float | None = None
+        self.longest_gap_s = 0.0
+        """Between two words of the trainer within one start."""
         self.last_t: float | None = None
 
     # -- fold ---------------------------------------------------------------------------------------------------
@@ -100,6 +105,8 @@ class RunState:
         self.first_t = event.t if self.first_t is None else min(self.first_t, event.t)
         self.last_t = event.t if self.last_t is None else max(self.last_t, event.t)
         if event.source.startswith("trainer"):
+            if self.last_trainer_t is not None and event.kind != "run-started" and not self.finished:
+                self.longest_gap_s = max(self.longest_gap_s, event.t - self.last_trainer_t)
             self.last_trainer_t = event.t
         handler = getattr(self, "_on_" + event.kind.replace("-", "_"), None)
         if handler is not None:
@@ -169,7 +176,8 @@ class RunState:
             return "lost"
         if not self.started:
             return "starting"
-        if self.last_trainer_t is not None and now - self.last_trainer_t > STALLED_AFTER_S:
+        patience_s = max(STALLED_AFTER_S, PATIENCE * self.longest_gap_s)
+        if self.last_trainer_t is not None and now - self.last_trainer_t > patience_s:
             return "stalled"
         return "running"
 

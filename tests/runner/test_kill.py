@@ -1,0 +1,168 @@
+"""Killed at any instant, a run continues to the same weights, bit for bit, as the run that was never
+killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.checkpoint import checkpoint_folders
+from runner.durable import what_is_wrong
+from runner.rundir import RunDir
+from tests.runner.tiny import events, final_hash, last_losses, make_run, outcome, train
+
+pytestmark = pytest.mark.train
+
+
+@pytest.fixture(scope="module")
+def server() -> Any:
+    """A process that has torch imported and forks a trainer at once; one thread, so that forking is safe."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.runner.preload"])
+    return context
+
+
+def child(path: str, resume: bool, kill_at_call: int) -> None:
+    """Train; with ``kill_at_call`` n, die just before the n-th file operation of the checkpoint thread."""
+    from runner.session import run_session
+    from runner.signals import StopRequest
+
+    calls = 0
+
+    def count(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal calls
+        if (
+            event.split(".")[0] in ("open", "os", "shutil")
+            and threading.current_thread().name == "checkpoint"
+        ):
+            calls += 1
+            if calls == kill_at_call:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    if kill_at_call:
+        sys.addaudithook(count)
+    sys.exit(run_session(path, resume, StopRequest.install()))
+
+
+def start(server: Any, run: RunDir, resume: bool = False, kill_at_call: int = 0) -> Any:
+    process = server.Process(target=child, args=(str(run.path), resume, kill_at_call))
+    process.start()
+    return process
+
+
+def wait_for_step(run: RunDir, step: int) -> None:
+    """Return when the trainer has written that step; a minute is more than any of these runs lasts."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        if any((event.step or 0) >= step for event in events(run, "step")):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"step {step} never came")
+
+
+LONGER = ["train.epochs=3", "train.checkpoint_every=4", "train.evaluate_every=7"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
+    run = make_run(tmp_path_factory.mktemp("whole"), LONGER, "whole")
+    assert train(run) == 0
+    return run
+
+
+def same_rows(whole: RunDir) -> list[str]:
+    return [*LONGER, f"data.train={whole.path.parent / 'rows.csv'}"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_killed_at_random_instants_again_and_again(
+    server: Any, whole: RunDir, tmp_path: Path, seed: int
+) -> None:
+    run = make_run(tmp_path, same_rows(whole), "whole")
+    draw = random.Random(seed)
+    for attempt in range(3):
+        process = start(server, run, resume=attempt > 0)
+        process.join(draw.uniform(0.05, 1.2))
+        if process.is_alive():
+            os.kill(process.pid, signal.SIGKILL)
+        process.join()
+    last = start(server, run, resume=True)
+    last.join()
+    assert last.exitcode == 0
+    assert final_hash(run) == final_hash(whole)
+    assert last_losses(run) == last_losses(whole)
+
+
+@pytest.mark.parametrize("call", [1, 2, 3, 4, 5, 7, 9, 12, 15, 18, 21, 25, 30, 40, 55])
+def test_killed_between_the_file_operations_of_a_save(
+    server: Any, whole: RunDir, tmp_path: Path, call: int
+) -> None:
+    run = make_run(tmp_path, same_rows(whole), "whole")
+    process = start(server, run, kill_at_call=call)
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert all(not what_is_wrong(folder) for _, folder in checkpoint_folders(run)), (
+        "what has the name is whole"
+    )
+    last = start(server, run, resume=True)
+    last.join()
+    assert last.exitcode == 0
+    assert final_hash(run) == final_hash(whole)
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name
+)
+def test_a_stop_signal_saves_and_leaves_143(
+    server: Any, whole: RunDir, tmp_path: Path, number: signal.Signals
+) -> None:
+    run = make_run(tmp_path, same_rows(whole), "whole")
+    process = start(server, run)
+    wait_for_step(run, 6)
+    os.kill(process.pid, number)
+    process.join()
+    assert process.exitcode == 143
+    assert outcome(run)["outcome"] == "stopped"
+    assert events(run, "checkpoint")[-1].data["reason"] == "signal"
+    last = start(server, run, resume=True)
+    last.join()
+    assert last.exitcode == 0
+    assert final_hash(run) == final_hash(whole)
+
+
+def test_a_second_interrupt_leaves_at_once_and_harms_nothing(
+    server: Any, whole: RunDir, tmp_path: Path
+) -> None:
+    run = make_run(tmp_path, [*same_rows(whole), "train.workers=2"], "whole")
+    process = start(server, run)
+    wait_for_step(run, 6)
+    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, signal.SIGINT)
+    process.join()
+    assert process.exitcode in (130, 143)
+    assert all(not what_is_wrong(folder) for _, folder in checkpoint_folders(run))
+
+
+def test_a_signal_before_the_first_step_ends_the_run_without_a_checkpoint(
+    server: Any, tmp_path: Path
+) -> None:
+    from runner.signals import StopRequest
+
+    class AlreadyAsked(StopRequest):
+        def __bool__(self) -> bool:
+            return True
+
+    run = make_run(tmp_path)
+    assert train(run, stop=AlreadyAsked()) == 143
+    assert outcome(run)["outcome"] == "stopped"
+    assert train(run, resume=True) == 0
