@@ -123,14 +123,18 @@ def punctuation_has_tokens(data: Data) -> Iterator[Finding]:
     )
 
 
+def shown(character: str) -> str:
+    """Return what cannot be seen (zero-width, control, private use) by its number: ``U+200B``."""
+    unseen = any(unicodedata.category(one)[0] in "CMZ" for one in character)
+    return " ".join(f"U+{ord(one):04X}" for one in character) if unseen else character
+
+
 @check("chars-without-tokens")
 def every_character_leaves_a_token(data: Data) -> Iterator[Finding]:
     """Do characters of the text vanish without a token, so that offsets and labels shift?"""
     vanishing = [
-        one
-        for one in data.vanishing_characters
-        if one.strip() and unicodedata.category(one[0])[0] not in "CZ"
-    ]
+        shown(one) for one in data.vanishing_characters if one.strip()
+    ]  # white space vanishes by design
     if vanishing:
         yield Finding(
             id="chars-without-tokens",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from doctor.checks import check, evidence
@@ -13,6 +14,7 @@ from doctor.model import (
     Finding,
     Gpus,
     Host,
+    Incident,
     Libraries,
     Packages,
     Python,
@@ -33,7 +35,7 @@ def _row(packages: Packages, extension: Extension, field: str) -> tuple[Evidence
 @check("flash-attn-torch-abi-mismatch", "extension-torch-abi-mismatch")
 def extensions_fit_torch(packages: Packages, torch: Torch, python: Reading[Python]) -> Iterator[Finding]:
     """Were the compiled extensions built for the torch, the CUDA and the C++ ABI that are here?"""
-    for extension in packages.extensions:
+    for extension in (*packages.extensions, *_named_by_version(packages)):
         reason = _misfit(extension, torch)
         if reason is None or extension.distribution in ("xformers", "torchvision", "torchaudio"):
             continue
@@ -45,7 +47,11 @@ def extensions_fit_torch(packages: Packages, torch: Torch, python: Reading[Pytho
             subject=extension.distribution,
             title=why,
             evidence=(
-                *_row(packages, extension, field),
+                *(
+                    _row(packages, extension, field)
+                    if extension in packages.extensions
+                    else installed(packages, extension.distribution)
+                ),
                 *evidence(torch__version=torch.version, torch__cxx11_abi=torch.cxx11_abi),
             ),
             advice=_flash_advice(extension, torch, python)
@@ -55,6 +61,24 @@ def extensions_fit_torch(packages: Packages, torch: Torch, python: Reading[Pytho
                 pip=pip(python),
                 name=extension.distribution,
             ),
+        )
+
+
+# 2.5.7+cu122torch2.2cxx11abiFALSE
+_BUILT_FOR = re.compile(
+    r"\+cu(?P<cuda>\d+)torch(?P<torch>\d+\.\d+)cxx11abi(?P<abi>TRUE|FALSE)", re.IGNORECASE
+)
+
+
+def _named_by_version(packages: Packages) -> Iterator[Extension]:
+    """Yield a flash-attn whose version says what it was built for, where nobody looked into its files."""
+    match = _BUILT_FOR.search(packages.version("flash-attn") or "")
+    if match and packages.extension("flash-attn") is None:
+        yield Extension(
+            distribution="flash-attn",
+            torch=match["torch"],
+            cuda=match["cuda"][:2],
+            cxx11_abi=match["abi"].upper() == "TRUE",
         )
 
 
@@ -172,9 +196,13 @@ def c_library_is_new_enough(packages: Packages, host: Host, python: Reading[Pyth
             )
 
 
+# ImportError: /usr/lib/x86_64-linux-gnu/libstdc++.so.6: version `GLIBCXX_3.4.29' not found (required by /env/x.so)
+_GLIBCXX_MISSING = re.compile(r"(\S*libstdc\+\+\.so\.6): version [`']GLIBCXX_[\d.]+' not found")
+
+
 @check("libstdcxx-too-old")
 def cxx_library_is_new_enough(
-    packages: Packages, libraries: Libraries, environment: Reading[Environment]
+    packages: Packages, libraries: Libraries, environment: Reading[Environment], incident: Reading[Incident]
 ) -> Iterator[Finding]:
     """Is the libstdc++ that the loader finds first new enough for the compiled packages?"""
     copies = [item for item in libraries.items if item.soname == "libstdc++.so.6" and item.newest_symbol]
@@ -182,6 +210,9 @@ def cxx_library_is_new_enough(
         (item for item in copies if item.found_by == "LD_LIBRARY_PATH"),
         copies[0] if len(copies) == 1 else None,
     )
+    lines = incident.value.log_lines if incident.value else ()
+    named = next((match[1] for line in lines if (match := _GLIBCXX_MISSING.search(line))), None)
+    first = next((item for item in copies if item.path == named), first)
     if first is None:
         return
     has = (first.newest_symbol or "").rpartition("_")[2]

@@ -9,7 +9,20 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from doctor.checks import check, evidence
 from doctor.checks.versions import below, install, installed, minor, public, torch_version, within
-from doctor.model import Environment, Finding, Level, Packages, Python, Reading, Torch, Workload, ok, t
+from doctor.model import (
+    Data,
+    Environment,
+    Finding,
+    Incident,
+    Level,
+    Packages,
+    Python,
+    Reading,
+    Torch,
+    Workload,
+    ok,
+    t,
+)
 from doctor.tables import load
 
 
@@ -102,17 +115,39 @@ def transformers_accepts_torch(
             )
 
 
+def _unpickles(workload: Workload | None, data: Data | None, incident: Incident | None) -> bool:
+    """Whether a pickled file is certainly to be loaded: named by the run, lying there, or refused in a log."""
+    resumes = bool(workload and workload.training_args.get("resume_from_checkpoint"))
+    lies_there = any(
+        file.kind == "checkpoint" and file.path.endswith((".bin", "optimizer.pt"))
+        for file in (data.files if data else ())
+    )
+    return (
+        resumes
+        or lies_there
+        or any("CVE-2025-32434" in line for line in (incident.log_lines if incident else ()))
+    )
+
+
 @check("torch-load-blocked-by-transformers")
 def transformers_loads_pickled_weights(
-    packages: Packages, torch: Reading[Torch], python: Reading[Python]
+    packages: Packages,
+    torch: Reading[Torch],
+    python: Reading[Python],
+    workload: Reading[Workload],
+    data: Reading[Data],
+    incident: Reading[Incident],
 ) -> Iterator[Finding]:
     """Will transformers refuse to load .bin weights and to resume checkpoints with this torch?"""
     transformers, found = packages.version("transformers"), torch_version(torch, ok(packages))
     if not (transformers and found and within(transformers, ">=4.52") and below(found, "2.6")):
         return
+    stated = torch.value.transformers_minimum if torch.value else None
+    if below(found, stated or torch_floor(transformers)[0] or "0"):
+        return  # PyTorch is switched off altogether: transformers-torch-too-old says so
     yield Finding(
         id="torch-load-blocked-by-transformers",
-        level="note",
+        level="fail" if _unpickles(workload.value, data.value, incident.value) else "warn",
         subject="transformers",
         title=t(
             "transformers {transformers} refuses .bin weights, and resuming a checkpoint, with torch {torch} (below 2.6, CVE-2025-32434)",

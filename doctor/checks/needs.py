@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from doctor.checks import check, evidence
@@ -30,7 +31,9 @@ def the_run_finds_its_packages(
     torch: Reading[Torch],
 ) -> Iterator[Finding]:
     """Is a package missing that the run imports or that its calls need?"""
-    wanted = dict(_wanted(packages, workload.value, torch_version(torch, ok(packages))))
+    wanted = dict(_refused(incident.value)) | dict(
+        _wanted(packages, workload.value, torch_version(torch, ok(packages)))
+    )
     for name, why in wanted.items():
         if packages.is_missing(name):
             yield Finding(
@@ -63,6 +66,29 @@ _MODULES = {
 """Module -> distribution, for modules that are certainly not files of the project."""
 
 
+# ModuleNotFoundError: No module named 'sklearn' | ImportError: ... requires the SentencePiece library but it was not found
+_NO_MODULE = re.compile(
+    r"No module named ['\"]([A-Za-z0-9_]+)|requires the ([A-Za-z0-9_]+) library but it was not found"
+)
+
+
+def _refused(incident: Incident | None) -> Iterator[tuple[str, Text]]:
+    """Yield what a log says is missing; the list of packages must confirm it."""
+    for line in incident.log_lines if incident else ():
+        match = _NO_MODULE.search(line)
+        module = (match[1] or match[2]) if match else ""
+        name = next((_MODULES[one] for one in _MODULES if one.lower() == module.lower()), "")
+        if name:
+            yield (
+                normal(name),
+                t(
+                    "the run failed for want of {module}, and {name} is not installed",
+                    module=module,
+                    name=normal(name),
+                ),
+            )
+
+
 def _wanted(packages: Packages, workload: Workload | None, torch: str | None) -> Iterator[tuple[str, Text]]:
     for module in workload.imports if workload else ():
         if module in _MODULES and not (module == "onnxruntime" and packages.get("onnxruntime-gpu")):
@@ -81,5 +107,6 @@ def _wanted(packages: Packages, workload: Workload | None, torch: str | None) ->
                 torch=torch or "",
             ),
         )
-    if "trainer" in features and packages.get("transformers"):
+    trains = "trainer" in features or bool(workload and workload.training_args)
+    if trains and packages.get("transformers"):
         yield "accelerate", t("the Trainer of transformers needs accelerate, which is not installed")

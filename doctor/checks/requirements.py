@@ -93,9 +93,9 @@ def declared(item: Distribution, known: dict[str, str]) -> Iterator[Requirement]
             yield requirement
 
 
+_MATES = ("torchvision", "torchaudio", "xformers")
 # Judged by a check of their own.
 _ELSEWHERE = (
-    "torch",
     "triton",
     "cuda-toolkit",
     "cuda-bindings",
@@ -121,10 +121,13 @@ def requirements_of_the_installed_are_met(
             name = normal(requirement.name)
             if name in _ELSEWHERE or name.startswith("nvidia-"):
                 continue
+            if name == "torch" and item.name in _MATES:
+                continue
             if item.name == "transformers" and name in _CHECKED_BY_TRANSFORMERS and packages.get(name):
                 continue
             trouble = _trouble(packages, name, requirement)
-            if trouble and item.name in CORE:
+            pins_torch = name == "torch" and "==" in str(requirement.specifier)
+            if trouble and (item.name in CORE or pins_torch):
                 yield _unmet(packages, python, item, requirement, trouble)
             elif trouble:
                 of_others.append(

@@ -13,13 +13,14 @@ NETWORK = (
     "fuse.mfs", "fuse.moosefs", "fuse.juicefs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "fuse.sshfs", "fuse.glusterfs",
     "fuse.ceph-fuse", "fuse.drive", "fuse.goofys", "fuse.alluxio-fuse", "fuse.seaweedfs", "virtiofs", "weka", "wekafs", "pvfs2",
 )  # fmt: skip
+_LOCAL_FUSE = ("fuseblk", "fuse.fuse-overlayfs", "fuse.mergerfs", "fuse.bindfs", "fuse.unionfs", "fuse.lxcfs", "fuse.ntfs-3g", "fuse.encfs", "fuse.gocryptfs", "fuse.squashfuse")  # fmt: skip
 _NO_DISK = ("tmpfs", "ramfs", "devtmpfs", "proc", "sysfs", "cgroup", "cgroup2", "squashfs", "iso9660", "devpts", "mqueue", "efivarfs", "autofs")  # fmt: skip
 _NOT_FOR_USERS = ("/boot", "/dev", "/proc", "/sys", "/run", "/etc", "/usr", "/lib", "/snap", "/var/lib")
 
 
 def is_network(mount: Mount) -> bool:
     """Whether its file system type is a network one (``findmnt -no FSTYPE PATH``)."""
-    return mount.fstype in NETWORK
+    return mount.fstype in NETWORK or (mount.fstype.startswith("fuse") and mount.fstype not in _LOCAL_FUSE)
 
 
 def gb(size: float) -> str:
@@ -82,7 +83,8 @@ def hub_cache_has_room(
     room = left(mount) if mount else None
     if place is None or mount is None or room is None or not any(packages.get(name) for name in _USES_HUB):
         return
-    small = room < 15 * GB and (mount.size_bytes is None or mount.size_bytes <= 100 * GB)
+    share = min((size for size in (mount.size_bytes, mount.quota_bytes) if size is not None), default=None)
+    small = room < 15 * GB and (share is None or share <= 100 * GB)
     other = roomier(storage, mount, max(20 * GB, 3 * room))
     if not (small and other):
         return
@@ -104,7 +106,7 @@ def hub_cache_has_room(
                 fact=f"storage.places[{storage.places.index(place)}].path",
                 value=f"{place.path} ({place.set_by or 'default'})",
             ),
-            *mount_evidence(storage, mount, "free_bytes"),
+            *mount_evidence(storage, mount, "free_bytes", "quota_bytes", "quota_used_bytes"),
             *mount_evidence(storage, other, "free_bytes"),
         ),
         advice=t(

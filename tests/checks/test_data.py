@@ -61,7 +61,7 @@ def test_the_advice_for_labels_says_what_to_change() -> None:
     [
         pytest.param(("“", "…", "—"), (), {"vocab-missing-chinese-punctuation": "warn"}, id="punctuation"),
         pytest.param(("“", "龘"), (), {}, id="rare characters are another matter"),
-        pytest.param((), ("　", "\u200b", "\ufeff"), {}, id="spaces and marks vanish by design"),
+        pytest.param((), ("　", " ", "\t"), {}, id="white space vanishes by design"),
         pytest.param((), ("龘",), {"chars-without-tokens": "warn"}, id="a character vanishes"),
         pytest.param((), (), {}, id="nothing"),
     ],
@@ -73,6 +73,11 @@ def test_characters_without_tokens(
         data=Data(tokenizer="bert-base-chinese", unknown_characters=unknown, vanishing_characters=vanishing)
     )
     assert found == expected
+
+
+def test_what_cannot_be_seen_is_named_by_its_number() -> None:
+    found = the("chars-without-tokens", data=Data(vanishing_characters=("\u200b", "\ue5e5", " ")))
+    assert "U+200B U+E5E5" in str(found.title)
 
 
 def text(path: str, encoding: str, bad_lines: int | None = None, lines: int | None = None) -> Data:

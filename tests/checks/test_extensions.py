@@ -13,6 +13,7 @@ from doctor.model import (
     Gpu,
     Gpus,
     Host,
+    Incident,
     Libraries,
     Packages,
     Workload,
@@ -49,6 +50,23 @@ def test_flash_attention_belongs_to_one_torch(
     extension: dict[str, Any], torch_version: str, abi: bool | None, expected: dict[str, str]
 ) -> None:
     assert loud(packages=built(**extension), torch=torch(torch_version, cxx11_abi=abi)) == expected
+
+
+def test_a_version_that_says_what_it_was_built_for_is_believed() -> None:
+    named = packages(flash_attn="2.5.7+cu122torch2.2cxx11abiFALSE")
+    assert loud(packages=named, torch=torch("2.3.0+cu121")) == {FLASH: "fail"}
+    assert loud(packages=named, torch=torch("2.2.2+cu121")) == {}
+
+
+def test_the_libstdcxx_that_a_log_names_is_the_one_that_was_loaded() -> None:
+    system = libstdcxx("/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "3.4.25", "system")
+    line = f"ImportError: {system.path}: version `GLIBCXX_3.4.29' not found (required by /opt/env/x.so)"
+    machine = {
+        "packages": built("pandas", needs_glibcxx="3.4.29"),
+        "libraries": Libraries(items=(system, NEW)),
+    }
+    assert loud(**machine) == {}
+    assert loud(**machine, incident=Incident(log_lines=(line,))) == {"libstdcxx-too-old": "fail"}
 
 
 def test_other_extensions_of_another_torch_are_a_warning() -> None:

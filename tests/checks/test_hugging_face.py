@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.model import Distribution, Packages, Torch, Workload
+from doctor.model import Data, Distribution, InspectedFile, Packages, Torch, Workload
 from tests.checks.judged import loud, packages, said, the, torch, variables
 
 TOO_OLD = "transformers-torch-too-old"
@@ -15,9 +15,16 @@ RANGE = "transformers-requirement-out-of-range"
     ("transformers", "torch_version", "expected"),
     [
         pytest.param("5.2.0", "2.3.0+cu121", {TOO_OLD: "fail"}, id="5.2 wants 2.4"),
-        pytest.param("5.0.0", "2.3.0+cu121", {}, id="5.0 wants 2.2 only"),
+        pytest.param(
+            "5.0.0", "2.3.0+cu121", {"torch-load-blocked-by-transformers": "warn"}, id="5.0 wants 2.2 only"
+        ),
         pytest.param("4.57.6", "2.0.1+cu118", {TOO_OLD: "fail"}, id="4.57 wants 2.1"),
-        pytest.param("4.57.6", "2.1.2", {}, id="4.57 with 2.1, whatever its extra says"),
+        pytest.param(
+            "4.57.6",
+            "2.1.2",
+            {"torch-load-blocked-by-transformers": "warn"},
+            id="4.57 with 2.1, whatever its extra says",
+        ),
         pytest.param("4.51.3", "2.0.1+cu118", {TOO_OLD: "fail"}, id="4.51 does not import with 2.0"),
         pytest.param("4.49.0", "2.0.1+cu118", {}, id="4.49 does"),
         pytest.param("5.24.0", "2.6.0a0+df5bbc09d1.nv24.11", {}, id="an image builder's 2.6 counts as 2.6"),
@@ -110,9 +117,19 @@ def test_the_installed_metadata_goes_before_our_table() -> None:
     assert loud(packages=installed("0.21.0")) == {RANGE: "fail"}
 
 
-def test_pickled_weights_with_an_old_torch_are_a_note() -> None:
+def test_pickled_weights_with_an_old_torch_fail_where_one_is_certainly_loaded() -> None:
+    pair = {"packages": packages(transformers="4.55.4"), "torch": torch("2.4.0+cu121")}
+    resumes = Workload(training_args={"resume_from_checkpoint": "out/checkpoint-500"})
+    pickled = Data(files=(InspectedFile(path="bert/pytorch_model.bin", kind="checkpoint"),))
+    safe = Data(files=(InspectedFile(path="bert/model.safetensors", kind="checkpoint"),))
+    assert loud(**pair, workload=resumes) == {"torch-load-blocked-by-transformers": "fail"}
+    assert loud(**pair, data=pickled) == {"torch-load-blocked-by-transformers": "fail"}
+    assert loud(**pair, data=safe) == {"torch-load-blocked-by-transformers": "warn"}
+
+
+def test_pickled_weights_with_an_old_torch_are_a_warning() -> None:
     assert said(packages=packages(transformers="4.55.4"), torch=torch("2.4.0+cu121")) == {
-        "torch-load-blocked-by-transformers": "note"
+        "torch-load-blocked-by-transformers": "warn"
     }
     assert said(packages=packages(transformers="4.51.3"), torch=torch("2.4.0+cu121")) == {}
 

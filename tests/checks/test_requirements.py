@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 from packaging.markers import Marker
 
 from doctor.checks.requirements import applies, marker_environment
-from doctor.model import Distribution, Host, Packages, Project, Python, Reading, Requirement, Workload
+from doctor.model import (
+    Distribution,
+    Host,
+    Incident,
+    Packages,
+    Project,
+    Python,
+    Reading,
+    Requirement,
+    Workload,
+)
 from tests.checks.judged import loud, packages, said, the, torch
 
 UNMET = "declared-requirement-not-met"
@@ -52,6 +62,12 @@ PYTHON = Python(version="3.8.18", executable="/opt/py/bin/python")
             id="for another system, which the host does not say",
         ),
         pytest.param(needing("accelerate", "not a ( requirement"), {}, id="a line that cannot be read"),
+        pytest.param(
+            needing("vllm", "torch==2.4.0", torch="2.6.0"),
+            {UNMET: "warn"},
+            id="an exact torch, whoever asks for it",
+        ),
+        pytest.param(needing("vllm", "torch==2.6.0", torch="2.6.0"), {}, id="and has it"),
         pytest.param(
             needing("torch", "nvidia-cudnn-cu12==9.1.0.70", "triton==3.1.0"),
             {},
@@ -200,6 +216,13 @@ def test_packages_that_the_run_needs(run: Workload, installed: Packages, expecte
         for item in findings(workload=run, packages=installed)
         if item.id == "needed-package-missing"
     ] == expected
+
+
+def test_a_log_that_names_a_missing_module_counts_where_the_list_confirms_it() -> None:
+    ended = Incident(log_lines=("ModuleNotFoundError: No module named 'sklearn'",))
+    assert the("needed-package-missing", incident=ended, packages=Packages()).subject == "scikit-learn"
+    assert loud(incident=ended, packages=packages(scikit_learn="1.5.0")) == {}
+    assert loud(incident=Incident(log_lines=("No module named 'my_model'",)), packages=Packages()) == {}
 
 
 def test_the_default_onnx_exporter_needs_onnxscript_from_torch_2_9() -> None:

@@ -96,6 +96,12 @@ def test_the_hub_cache_and_the_disk_it_lies_on(
     assert loud(storage=storage, packages=installed) == expected
 
 
+def test_a_quota_on_a_large_share_makes_it_a_small_disk() -> None:
+    home = mount("/home", 9000, 40000, "nfs4", quota_bytes=20 * GB, quota_used_bytes=19 * GB)
+    storage = disks(mount("/", 50), home, mount("/scratch", 2000), hf_home="/home/me/.cache/huggingface")
+    assert loud(storage=storage, packages=HUB) == {SMALL: "fail"}
+
+
 def test_the_advice_moves_the_variable_that_places_the_cache() -> None:
     home = disks(mount("/", 3, 30), mount("/data", 180), **CACHE)
     assert "export HF_HOME=/data/hf ." in str(the(SMALL, storage=home, packages=HUB).advice)
