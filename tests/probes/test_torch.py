@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import struct
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -179,6 +181,35 @@ def test_a_real_cuda_wheel_gives_what_it_prints() -> None:
     assert literal_arch_list(library / "libtorch_python.so") == printed
     assert fatbin_arch_list(library / "libtorch_cuda.so") == printed
     assert parse_version_py((Path(WHEEL) / "torch/version.py").read_text())["cuda"] == "13.0"
+
+
+CUDA_PYTHON = os.environ.get("DOCTOR_TEST_CUDA_PYTHON", "")
+_ASK_TORCH = (
+    "import json, torch, torch.cuda.nccl as nccl; print(json.dumps({'version': torch.__version__,"
+    " 'cuda': torch.version.cuda, 'arch_list': torch._C._cuda_getArchFlags().split(),"
+    " 'cudnn': torch.backends.cudnn.version(), 'nccl': nccl.version(), 'abi': torch._C._GLIBCXX_USE_CXX11_ABI}))"
+)
+
+
+@pytest.mark.skipif(
+    not CUDA_PYTHON, reason="DOCTOR_TEST_CUDA_PYTHON names no Python with a CUDA build of torch"
+)
+def test_an_installed_cuda_build_is_read_as_it_says_of_itself() -> None:
+    """Set DOCTOR_TEST_CUDA_PYTHON to an interpreter with any CUDA build of torch; no GPU is needed."""
+    done = subprocess.run([CUDA_PYTHON, "-c", _ASK_TORCH], capture_output=True, check=True, timeout=300)
+    said = json.loads(done.stdout)
+    torch = probe(Context(python=CUDA_PYTHON)).value
+    assert torch is not None
+    assert (torch.version, torch.cuda, torch.cxx11_abi, torch.broken) == (
+        said["version"],
+        said["cuda"],
+        said["abi"],
+        "",
+    )
+    assert list(torch.arch_list or ()) == said["arch_list"]
+    major, minor, patch = (int(part) for part in (torch.cudnn_version or "0.0.0").split(".")[:3])
+    assert major * 10000 + minor * 100 + patch == said["cudnn"]
+    assert [int(part) for part in (torch.nccl_version or "").split(".")] == said["nccl"]
 
 
 # ------------------------------------------------------------------------------------------------- ABI
