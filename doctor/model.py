@@ -464,6 +464,8 @@ class Process(Record, frozen=True):
     gpu_files: tuple[str, ...] = ()
     """Open /dev/nvidia* files."""
     is_ours: bool | None = None
+    started_ticks: int | None = None
+    """Field 22 of /proc/PID/stat: with the pid it names one process for good."""
 
 
 class Processes(Section, frozen=True):
@@ -721,25 +723,106 @@ class StopProcess(Record, frozen=True, tag="stop-process"):
     command: str
 
 
-Step = Run | WriteFile | MovePath | SetVariable | StopProcess
+class AddLine(Record, frozen=True, tag="add-line"):
+    """One line at the end of a file, once; the file is made where there is none."""
+
+    path: str
+    line: str
+
+
+class RecodeFile(Record, frozen=True, tag="recode-file"):
+    """A text file written anew as UTF-8 without a byte order mark; the original stays under ``kept``."""
+
+    path: str
+    encoding: str
+    """What it is in now, as Python names it: gb18030, utf-8-sig, utf-16."""
+    kept: str
+
+
+class RemovePath(Record, frozen=True, tag="remove-path"):
+    """A file or folder taken away: put aside beside its place, or (a cache that fills itself again) deleted."""
+
+    path: str
+    keep: bool = True
+
+
+class InstallPackages(Record, frozen=True, tag="install-packages"):
+    """Packages taken out of, and put into, the examined interpreter by its own installer."""
+
+    python: str
+    requirements: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    """Distributions taken out first."""
+    frozen: tuple[str, ...] = ()
+    """Constraint lines (``torch==2.6.0+cu124``) that nothing may move."""
+    index_url: str | None = None
+    no_deps: bool = False
+    force: bool = False
+    """Install again what is there already."""
+    imports: tuple[str, ...] = ()
+    """Modules that must import afterwards; else everything is put back."""
+    needs_bytes: int = 0
+    """Room that must be free where the packages lie."""
+
+
+class AskUrl(Record, frozen=True, tag="ask-url"):
+    """Go on only when this address answers; changes nothing."""
+
+    url: str
+
+
+Step = (
+    Run
+    | WriteFile
+    | MovePath
+    | SetVariable
+    | StopProcess
+    | AddLine
+    | RecodeFile
+    | RemovePath
+    | InstallPackages
+    | AskUrl
+)
 
 
 class Fix(Record, frozen=True):
     id: str
+    """The finding it mends."""
     title: Text
     steps: tuple[Step, ...]
     touches: tuple[str, ...] = ()
     """Sections to read again afterwards."""
     risk: Text | None = None
+    subject: str = ""
+    """The finding's subject: with the id it names one finding."""
+    only_when_asked: bool = False
+    """Never part of ``--all``: what it does may not be what the person wants (ending a process)."""
+
+
+class Change(Record, frozen=True):
+    """One fix that was begun: written before its first step, closed after its last."""
+
+    id: str
+    at: str
+    fix: Fix
+    closed: bool = False
+
+
+Outcome = Literal["begun", "done", "failed", "undoing", "undone"]
 
 
 class JournalEntry(Record, frozen=True):
     """Written *before* the act, completed after."""
 
     id: str
+    """``CHANGE.STEP``: 3.2 is the second step of change 3."""
     at: str
     fix: str
     step: Step
     before: dict[str, str | int | None] = {}
-    outcome: Literal["begun", "done", "failed", "undone"] = "begun"
+    """What was there: kind, mode, sha256, the blob that holds the bytes ..."""
+    after: dict[str, str | int | None] = {}
+    outcome: Outcome = "begun"
     undo: str = ""
+    """Empty: it can be undone; else why not."""
+    error: str = ""

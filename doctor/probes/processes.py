@@ -99,5 +99,6 @@ class _Walk:
                 rss_bytes=seen.rss_bytes,
                 gpu_files=files,
                 is_ours=None if seen.uid is None else seen.uid == os.getuid(),
+                started_ticks=seen.start_ticks,
             )
         )
