@@ -168,6 +168,8 @@ def run_app(run: str | None = None, facts: Path | None = None, readonly: bool = 
     from doctor.tui.live import LiveSource
 
     _want_terminal()
+    for frozen in ("COLUMNS", "LINES"):  # exported (docker exec -e COLUMNS=...), they would hide every resize
+        os.environ.pop(frozen, None)
     app = DoctorApp(LiveSource(facts), run=run, is_readonly=readonly or facts is not None)
     return app.run() or 0
 

@@ -179,9 +179,9 @@ class RunScreen(BaseScreen):
             rows = [Styled(printable(self.run_name), "bold"), Styled("… " + say("reading the run"), "dim")]
         if self._trouble:
             rows += [Styled(line, "bold red") for line in indent(self._trouble, width, "✗ ", "  ")]
-        elif self.is_paused:
-            rows += [Styled("‖ " + say("view paused; the run goes on"), "bold reverse")]
-        elif self._stop_note is not None and self.view is not None and not self.view.is_over:
+        if self.is_paused:
+            rows.append(Styled("‖ " + say("view paused; the run goes on"), "bold reverse"))
+        if self._stop_note is not None and self.view is not None and not self.view.is_over:
             rows.append(self._stop_note)
         return rows
 

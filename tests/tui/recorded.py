@@ -25,6 +25,7 @@ from doctor.tui.source import DecisionRow, Examination, PlanRow, ProfileRow, Run
 from doctor.watching import RunWatcher
 from runner.events import EventWriter
 from runner.rundir import RunDir
+from runner.state import RunState
 
 START = 1_790_000_000.0
 """Wall time at which every recorded run begins."""
@@ -174,6 +175,10 @@ class RecordedWatcher(RunWatcher):
     def _ask_alive(self) -> None:
         self.alive = self._source.is_alive
 
+    def poll(self) -> RunState:
+        self._source.answer()
+        return super().poll()
+
 
 class RecordedSource:
     """Answers every question from records; remembers what it was asked to do."""
@@ -191,17 +196,17 @@ class RecordedSource:
         self.failure: Exception | None = None
         """Raised by every question while it is set."""
 
-    def _answer(self) -> None:
+    def answer(self) -> None:
         if self.failure is not None:
             raise self.failure
 
     def examine(self) -> Examination:
-        self._answer()
+        self.answer()
         self.examined += 1
         return Examination(Snapshot(facts=HEALTHY_FACTS), self.judged)
 
     def runs(self) -> Sequence[RunRow]:
-        self._answer()
+        self.answer()
         rows = []
         for name in self.run_paths:
             watcher = self.watch(name)
@@ -210,26 +215,26 @@ class RecordedSource:
         return rows
 
     def watch(self, name: str) -> Watcher:
-        self._answer()
+        self.answer()
         if name not in self.run_paths:
             raise FileNotFoundError(2, "no run there (no plan.json)", name)
         return RecordedWatcher(self, RunDir(self.run_paths[name]))
 
     def profiles(self) -> Sequence[ProfileRow]:
-        self._answer()
+        self.answer()
         return [ProfileRow("quickstart", "BBC news"), ProfileRow("chinese-sentiment", "外卖评论情感")]
 
     def plan(self, profile: str) -> PlanRow:
-        self._answer()
+        self.answer()
         why = t("the card has bf16 (compute capability {capability})", capability="8.9")
         decisions = (DecisionRow("train.precision", "bf16", why), DecisionRow("threads", "2", "two cores"))
         return PlanRow(profile, decisions)
 
     def start(self, profile: str) -> str:
-        self._answer()
+        self.answer()
         self.started.append(profile)
         return next(iter(self.run_paths))
 
     def stop(self, name: str) -> None:
-        self._answer()
+        self.answer()
         self.stopped.append(name)

@@ -1,0 +1,164 @@
+"""The real program in a real terminal (tmux), and what it sends to a terminal without colour."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tui.recorded import whole_run
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = (
+    "from doctor.language import use_language; use_language('en');"
+    "from doctor.tui.app import run_app; raise SystemExit(run_app(run={run!r}, facts={facts!r}))"
+)
+COLOUR = re.compile(rb"\x1b\[[0-9;]*?(?:3[0-7]|4[0-7]|9[0-7]|10[0-7]|38;[25]|48;[25])[0-9;]*m")
+
+
+class Tmux:
+    """One tmux server of our own, so that no other session is touched."""
+
+    def __init__(self, socket: Path) -> None:
+        self.socket = socket
+
+    def __call__(self, *words: str) -> str:
+        command = ["tmux", "-f", "/dev/null", "-S", str(self.socket), *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
+
+    def exit_status(self) -> str:
+        """Wait until the program in the pane has ended and return its exit status."""
+        for _ in range(300):
+            dead, _, status = (
+                self("display-message", "-p", "#{pane_dead} #{pane_dead_status}").strip().partition(" ")
+            )
+            if dead == "1":
+                return status
+            time.sleep(0.05)
+        raise AssertionError(f"it never ended\n{self('capture-pane', '-p')}")
+
+    def sees(self, *words: str) -> str:
+        """Wait until the pane shows all ``words``; fail with what it shows."""
+        text = ""
+        for _ in range(300):
+            text = self("capture-pane", "-p")
+            if all(word in text for word in words):
+                return text
+            time.sleep(0.05)
+        raise AssertionError(f"never seen: {words}\n{text}")
+
+
+@pytest.fixture
+def tmux(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tmux]:
+    if shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed")
+    server = Tmux(tmp_path_factory.mktemp("t") / "s")
+    yield server
+    subprocess.run(["tmux", "-S", str(server.socket), "kill-server"], capture_output=True, timeout=20)
+
+
+def command(run: str | None = None, facts: Path | None = None) -> list[str]:
+    program = PROGRAM.format(run=run, facts=facts).replace("PosixPath", "__import__('pathlib').Path")
+    return [sys.executable, "-c", program]
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (160, 48)])
+def test_a_finished_run_is_seen_walked_and_left_in_tmux(
+    tmux: Tmux, tmp_path: Path, columns: int, rows: int
+) -> None:
+    run = whole_run(tmp_path / "quickstart-1").run.path
+    environment = ["env", f"PYTHONPATH={ROOT}", f"DOCTOR_RUNS={tmp_path}", "LC_ALL=C.UTF-8"]
+    shell = [*environment, *command(str(run))]
+    tmux("new-session", "-d", "-x", str(columns), "-y", str(rows), *shell, ";", "set", "remain-on-exit", "on")
+    tmux.sees("quickstart-1", "completed", "step 100/100", "smoothed")
+    tmux("send-keys", "Tab", "Tab")
+    tmux.sees("__getitem__", "worker 4250")
+    tmux("send-keys", "Escape")
+    tmux.sees("1 runs, newest first")
+    tmux("send-keys", "?")
+    tmux.sees("Leaving never ends a run")
+    tmux("send-keys", "q")  # closes the help
+    tmux.sees("1 runs, newest first")
+    tmux("send-keys", "q")
+    assert tmux.exit_status() == "0"
+
+
+def test_detach_and_attach_at_another_size_leaves_the_screen_whole(tmux: Tmux, tmp_path: Path) -> None:
+    run = whole_run(tmp_path / "quickstart-1").run.path
+    frozen = ["COLUMNS=80", "LINES=24"]  # as a shell in a container often exports them
+    shell = ["env", f"PYTHONPATH={ROOT}", "LC_ALL=C.UTF-8", *frozen, *command(str(run))]
+    tmux("new-session", "-d", "-x", "160", "-y", "48", *shell)
+    tmux.sees("completed", "GPU and host", "__getitem__")
+    tmux("resize-window", "-x", "80", "-y", "24")
+    text = tmux.sees("[Curves]", "smoothed", "q Quit")
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def sent_to_terminal(tmp_path: Path, **variables: str) -> bytes:
+    """Run the program in a pseudo-terminal until it has drawn, quit it, and return every byte that it sent."""
+    import pty
+
+    run = whole_run(tmp_path / "quickstart-1").run.path
+    pid, fd = pty.fork()
+    if pid == 0:  # the child: it becomes the program
+        kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        os.execve(
+            sys.executable,
+            command(str(run)),
+            {**kept, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8",
+             "COLUMNS": "80", "LINES": "24", **variables},
+        )  # fmt: skip
+    sent = b""
+    deadline = time.monotonic() + 30
+    quit_sent = False
+    while time.monotonic() < deadline:
+        try:
+            chunk = os.read(fd, 65536)
+        except OSError:  # EIO: the child closed the terminal
+            break
+        if not chunk:
+            break
+        sent += chunk
+        if not quit_sent and b"smoothed" in sent:
+            os.write(fd, b"q")
+            quit_sent = True
+    os.waitpid(pid, 0)
+    os.close(fd)
+    assert quit_sent, sent[-2000:]
+    return sent
+
+
+def test_with_no_color_not_one_colour_is_sent(tmp_path: Path) -> None:
+    assert not COLOUR.search(sent_to_terminal(tmp_path, NO_COLOR="1"))
+
+
+def test_with_colour_only_the_terminals_own_sixteen_are_used(tmp_path: Path) -> None:
+    sent = sent_to_terminal(tmp_path, COLORTERM="truecolor")
+    assert COLOUR.search(sent)
+    assert not re.search(rb"\x1b\[[0-9;]*[34]8;[25];", sent)
+
+
+def test_no_color_is_kept_for_the_runs_that_are_started_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    from doctor.tui.app import DoctorApp
+    from tests.tui.recorded import RecordedSource
+
+    for value in ("1", ""):
+        monkeypatch.setenv("NO_COLOR", value)
+        app = DoctorApp(RecordedSource())
+        assert os.environ["NO_COLOR"] == value
+        assert app.no_color == bool(value)
+
+
+def test_without_a_terminal_it_is_one_sentence_not_a_hang() -> None:
+    done = subprocess.run(
+        command(), capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, cwd=ROOT
+    )
+    assert done.returncode != 0
+    assert "needs a terminal, and stderr is none here" in done.stderr
