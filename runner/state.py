@@ -105,7 +105,7 @@ class RunState:
         self.first_t = event.t if self.first_t is None else min(self.first_t, event.t)
         self.last_t = event.t if self.last_t is None else max(self.last_t, event.t)
         if event.source.startswith("trainer"):
-            if self.last_trainer_t is not None and event.kind != "run-started" and not self.finished:
+            if self.last_trainer_t is not None:
                 self.longest_gap_s = max(self.longest_gap_s, event.t - self.last_trainer_t)
             self.last_trainer_t = event.t
         handler = getattr(self, "_on_" + event.kind.replace("-", "_"), None)
@@ -115,6 +115,7 @@ class RunState:
     def _on_run_started(self, event: RunEvent) -> None:
         self.started = event.data
         self.finished = {}
+        self.longest_gap_s = 0.0
         self.steps_total = event.data.get("steps_total", self.steps_total)
         self.step = int(event.data.get("resumed_from_step") or 0)
 

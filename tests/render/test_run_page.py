@@ -1,0 +1,100 @@
+"""The page of a run: whole in itself, harmless, and honest about what it could not read."""
+
+from __future__ import annotations
+
+import json
+import math
+from html.parser import HTMLParser
+from typing import Any
+
+from doctor.render.curve_svg import POINTS, curve_svg
+from doctor.render.run_page import as_html, as_json, as_markdown
+from doctor.run_page import Page
+from runner.events import RunEvent
+from runner.state import Curve, fold
+from runner.text import t
+
+EVIL = "<img src=x onerror=alert(1)>\x1b[2J|"
+
+
+def page(**error: Any) -> Page:
+    kinds: list[tuple[str, int, dict[str, Any]]] = [
+        ("run-started", 0, {"steps_total": 3, "device": "cpu"}),
+        (
+            "step",
+            1,
+            {"loss": 2.0, "lr": 0.1, "samples": 4, "seconds": 1.0, "split": {"data": 1.0, "forward": 3.0}},
+        ),
+        ("step", 2, {"loss": "nan", "lr": 0.1, "samples": 4, "seconds": 1.0}),
+        ("evaluation", 2, {"accuracy": 0.5, EVIL: 1.0}),
+        ("note", 2, {"level": "warn", "text": EVIL}),
+        ("run-finished", 2, {"outcome": "failed", "error": EVIL, "metrics": {"accuracy": 0.5}}),
+    ]
+    events = [
+        RunEvent(seq=n, t=1000.0 + n, source="trainer-0", kind=k, step=s, data=d)
+        for n, (k, s, d) in enumerate(kinds)
+    ]
+    unread = {"plan.json": t("it was changed"), "snapshot.json": t("it is gone")}
+    return Page(name=f"run {EVIL}", status="failed", state=fold(events), now=1006.0, unread=unread)
+
+
+class Tags(HTMLParser):
+    """Collects tags and checks that each that opens is closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_html_is_whole_and_nothing_in_it_acts() -> None:
+    html = as_html(page())
+    tags = Tags()
+    tags.feed(html)
+    assert tags.open == []
+    assert "svg" in tags.seen
+    assert not {"img", "script", "link", "iframe"} & set(tags.seen)
+    assert "\x1b" not in html
+    assert "src=" not in html.replace("&lt;img src=", "")
+
+
+def test_a_part_that_could_not_be_read_is_named_with_its_reason() -> None:
+    for text in (as_html(page()), as_markdown(page())):
+        assert "it was changed" in text
+        assert "snapshot.json: it is gone" in text
+
+
+def test_a_nan_survives_into_every_form() -> None:
+    assert json.loads(as_json(page()))["curves"]["loss"]["training"]["value"] == [2.0, "nan"]
+    assert ">nan</text>" in as_html(page())
+
+
+def test_markdown_tables_keep_their_columns() -> None:
+    rows = [line for line in as_markdown(page()).splitlines() if line.startswith("| 2 |")]
+    assert rows
+    assert all(row.replace("\\|", "").count("|") == 3 for row in rows)
+
+
+def test_the_time_split_is_in_shares() -> None:
+    assert "| forward | 3 s | 75.0 % |" in as_markdown(page())
+
+
+def test_a_long_curve_is_thinned_and_keeps_its_ends_and_its_nans() -> None:
+    curve = Curve(limit=5000)
+    for step in range(4001):
+        curve.add(step, math.nan if step == 1234 else float(step))
+    svg = curve_svg([("loss", curve)])
+    assert svg.count(",") < 2.2 * POINTS
+    assert ">nan</text>" in svg
+    assert ">4000</text>" in svg
