@@ -57,6 +57,9 @@ def toolkit_version(nvcc: Path) -> str | None:
     # CUDA Version 10.2.89
     if match := re.match(r"CUDA Version (\d+\.\d+)", text_or_empty(home / "version.txt", 4096)):
         return match[1]
+    # #define CUDA_VERSION 13000
+    if match := re.search(r"#define CUDA_VERSION (\d+)", text_or_empty(home / "include/cuda.h", 1 << 16)):
+        return f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}"
     # cuda-nvcc-tools-12.4.131-h68a0d2a_0.json
     pattern = re.compile(r"cuda-nvcc(?:-tools)?-(\d+\.\d+)[.\d]*-[^-]+\.json$")
     return next((match[1] for name in names_in(home / "conda-meta") if (match := pattern.match(name))), None)

@@ -173,6 +173,12 @@ def test_nvccs_version_comes_from_version_json(tree: Tree, venv: Path) -> None:
     assert (libraries.nvcc_version, libraries.nvcc_path) == ("12.4", str(nvcc))
 
 
+def test_nvccs_version_comes_from_cudas_header_where_there_is_no_version_file(tree: Tree, venv: Path) -> None:
+    nvcc = toolkit(tree.root / "cuda")
+    Site(tree.root / "cuda").file("include/cuda.h", "/* The CUDA driver API */\n#define CUDA_VERSION 12060\n")
+    assert read(tree, venv, PATH=str(nvcc.parent)).nvcc_version == "12.6"
+
+
 def test_nvcc_is_asked_only_when_no_file_tells(tree: Tree, venv: Path) -> None:
     said = "Cuda compilation tools, release 11.8, V11.8.89"
     nvcc = toolkit(tree.root / "bin-only", f"#!/bin/sh\necho '{said}'\n")
