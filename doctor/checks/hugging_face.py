@@ -236,14 +236,21 @@ def transformers_accepts_neighbours(
         )
 
 
+_SCRIPTS_GONE = "Dataset scripts are no longer supported"
+
+
 @check("datasets-refuses-loading-scripts")
-def datasets_runs_loading_scripts(packages: Packages, python: Reading[Python]) -> Iterator[Finding]:
+def datasets_runs_loading_scripts(
+    packages: Packages, python: Reading[Python], workload: Reading[Workload], incident: Reading[Incident]
+) -> Iterator[Finding]:
     """Does the installed datasets still run the loading scripts that older data sets ship?"""
     have = packages.version("datasets")
-    if have and within(have, ">=4"):
+    refused = any(_SCRIPTS_GONE in line for line in (incident.value.log_lines if incident.value else ()))
+    used = bool(workload.value and "datasets" in workload.value.imports)
+    if have and within(have, ">=4") and (used or refused):
         yield Finding(
             id="datasets-refuses-loading-scripts",
-            level="note",
+            level="fail" if refused else "note",
             subject="datasets",
             title=t(
                 "datasets {have} no longer runs loading scripts: data sets that ship one cannot be loaded",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.checks import check, evidence
-from doctor.checks.versions import below, installed, major, pip, within
+from doctor.checks.versions import below, installed, major, minor, pip, within
 from doctor.model import (
     Driver,
     Evidence,
@@ -77,7 +77,8 @@ def onnxruntime_finds_its_cuda(
     """Are the CUDA and cuDNN majors that onnxruntime-gpu links to anywhere on this machine?"""
     have = packages.version("onnxruntime-gpu")
     rows = [row for row in load("extensions")["onnxruntime_gpu"] if have and not below(have, row["since"])]
-    if not have or not rows:
+    newest = load("extensions")["newest_onnxruntime_gpu"]
+    if not have or not rows or not (below(have, newest) or minor(have) == minor(newest)):
         return
     cuda, cudnn = rows[-1]["cuda_major"], rows[-1]["cudnn_major"]
     own = torch.value.cuda if torch.value else None

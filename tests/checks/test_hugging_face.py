@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.model import Data, Distribution, InspectedFile, Packages, Torch, Workload
+from doctor.model import Data, Distribution, Incident, InspectedFile, Packages, Torch, Workload
 from tests.checks.judged import loud, packages, said, the, torch, variables
 
 TOO_OLD = "transformers-torch-too-old"
@@ -155,5 +155,16 @@ def test_silent_defaults_are_notes_for_a_run_that_leans_on_them() -> None:
     assert "silent-defaults-of-transformers-5" not in said(
         packages=new, workload=Workload(training_args={"report_to": "none"})
     )
-    assert said(packages=packages(datasets="4.0.0")) == {"datasets-refuses-loading-scripts": "note"}
-    assert said(packages=packages(datasets="3.6.0")) == {}
+
+
+def test_loading_scripts_matter_to_a_run_that_uses_datasets() -> None:
+    uses = Workload(imports=("datasets",))
+    refused = Incident(log_lines=("RuntimeError: Dataset scripts are no longer supported, but found x.py",))
+    assert said(packages=packages(datasets="4.0.0"), workload=uses) == {
+        "datasets-refuses-loading-scripts": "note"
+    }
+    assert said(packages=packages(datasets="4.0.0"), incident=refused) == {
+        "datasets-refuses-loading-scripts": "fail"
+    }
+    assert said(packages=packages(datasets="3.6.0"), workload=uses) == {}
+    assert said(packages=packages(datasets="4.0.0")) == {}

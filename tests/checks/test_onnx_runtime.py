@@ -91,6 +91,11 @@ CUBLAS_11 = Libraries(
             id="CUDA 13 with torch's 13",
         ),
         pytest.param(
+            {"packages": packages(onnxruntime_gpu="1.60.0"), "torch": torch("3.2.0+cu150")},
+            {},
+            id="a release that no table knows",
+        ),
+        pytest.param(
             {"packages": packages(onnxruntime="1.23.2"), "torch": torch("2.3.1+cu118")},
             {},
             id="the CPU package links none",
