@@ -42,13 +42,13 @@ def check(name: str, *options: str, environ: dict[str, str] | None = None) -> Co
     return Command(name, [sys.executable, "-m", "doctor", "check", "--fail-on", "unknown", *options], environ)
 
 
-def against_collect_env(runs: int) -> None:
+def against_collect_env(runs: int, python: str) -> None:
     there = [name for name in HELPERS if shutil.which(name)]
     print(
         f"collect_env's helpers here: {', '.join(there)}; missing: {', '.join(sorted(set(HELPERS) - set(there)))}"
     )
-    collect = Command("python -m torch.utils.collect_env", [sys.executable, "-m", "torch.utils.collect_env"])
-    found = measure([check("doctor check", "--python", sys.executable), collect], runs)
+    collect = Command("python -m torch.utils.collect_env", [python, "-m", "torch.utils.collect_env"])
+    found = measure([check("doctor check", "--python", python), collect], runs)
     print(table(found))
     ours, theirs = found["doctor check"], found[collect.name]
     print(verdict("wall time, collect_env / doctor", theirs.wall / ours.wall, 10, at_least=True))
@@ -139,7 +139,7 @@ def main() -> None:
     print(
         f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs; Python {sys.version.split()[0]}\n"
     )
-    against_collect_env(arguments.runs)
+    against_collect_env(arguments.runs, arguments.python)
     heavy_imports()
     print()
     cards(arguments.runs, arguments.one_card, arguments.eight_cards)

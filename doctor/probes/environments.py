@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doctor.probes.bounded import is_file, is_there, names_in, text_or_empty
-from doctor.probes.target import BadPython, Target, describe, is_tool_environment, through_shim
+from doctor.probes.on_path import through_shim
+from doctor.probes.target import BadPython, Target, describe, is_tool_environment
 
 if TYPE_CHECKING:
     from doctor.probes import Context

@@ -11,14 +11,15 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doctor.model import Reading, Text, t
-from doctor.probes.bounded import is_file, is_folder, is_there, names_in, read_bytes, text_or_empty
+from doctor.probes.bounded import is_file, is_folder, is_there
 from doctor.probes.interpreter import Layout, ask_child, read_layout
+from doctor.probes.on_path import on_path, through_shim
 from doctor.probes.search_path import SearchPath, search_path
 
 if TYPE_CHECKING:
@@ -98,10 +99,17 @@ def find_target(context: Context, own_prefix: str | None = None) -> Target:
 def _look(context: Context, own_prefix: str) -> Target:
     if context.python is not None:
         return describe(context, resolve_given(context.python, context), "--python")
+    passed_over: list[Target] = []
     for executable, chosen_by in candidates(context):
         target = describe(context, executable, chosen_by)
-        if not (str(target.prefix) == own_prefix and is_tool_environment(target.prefix)):
+        if chosen_by == "PATH" and target.version.startswith(
+            "2."
+        ):  # an old system's `python`; nothing trains with it
+            passed_over.append(target)
+        elif not (str(target.prefix) == own_prefix and is_tool_environment(target.prefix)):
             return target
+    if passed_over:
+        return passed_over[0]
     ours = Path(own_prefix) / "bin" / "python"
     if is_there(ours):
         return describe(context, ours, "ours")
@@ -148,58 +156,6 @@ def candidates(context: Context) -> Iterator[tuple[Path, str]]:
                     break
     for path in on_path(context):
         yield path, "PATH"
-
-
-def on_path(context: Context) -> Iterator[Path]:
-    """Yield what ``python``, then ``python3``, runs: each executable of that name on PATH, shims looked
-    through."""
-    for name in ("python", "python3"):
-        for folder in context.environ.get("PATH", "").split(":"):
-            path = Path(context.cwd, folder, name)  # an empty entry is the working directory
-            if (
-                is_file(path)
-                and os.access(path, os.X_OK)
-                and (real := through_shim(path, context)) is not None
-            ):
-                yield real
-
-
-def through_shim(path: Path, context: Context) -> Path | None:
-    """Return the interpreter behind pyenv's shim or another wrapper script; None where it leads nowhere."""
-    try:
-        head = read_bytes(path, 4096)
-    except OSError:
-        return None
-    if not head.startswith(b"#!"):
-        return path
-    if b"pyenv" in head:
-        return _pyenv_python(path, context)
-    answer = ask_child(path)
-    return answer[1] / "bin" / "python3" if answer else None
-
-
-def _pyenv_python(shim: Path, context: Context) -> Path | None:
-    root = Path(context.environ.get("PYENV_ROOT") or shim.parent.parent)
-    for version in pyenv_versions(context.environ, context.cwd, root):
-        matching = [
-            name for name in names_in(root / "versions") if name == version or name.startswith(version + ".")
-        ]
-        for name in sorted(
-            matching, key=lambda text: [int(part) for part in re.findall(r"\d+", text)], reverse=True
-        ):
-            if is_there(path := root / "versions" / name / "bin" / shim.name):
-                return path
-    return None
-
-
-def pyenv_versions(environ: Mapping[str, str], cwd: Path, root: Path) -> list[str]:
-    """Return the versions that pyenv would try: PYENV_VERSION, ``.python-version`` from here upwards, its
-    global file."""
-    if environ.get("PYENV_VERSION"):
-        return environ["PYENV_VERSION"].split(":")
-    files = [*(folder / ".python-version" for folder in (cwd, *cwd.parents)), root / "version"]
-    texts = (text_or_empty(file, 4096) for file in files)
-    return next((text.split() for text in texts if text.strip()), [])
 
 
 def is_tool_environment(prefix: Path | None) -> bool:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from doctor.model import Reading, Text, Torch, ok, t
 from doctor.probes.bounded import is_folder, is_there, may_be_listed, names_in, read_text, text_or_empty
-from doctor.probes.dist_info import missing_files, name_and_version
+from doctor.probes.dist_info import name_and_version
 from doctor.probes.elf import Elf, ElfError
 from doctor.probes.extensions import cxx11_abi
 from doctor.probes.fatbin import fatbin_arch_list, literal_arch_list
-from doctor.probes.library_folders import unresolved_libraries
 from doctor.probes.packages import conda_packages
 from doctor.probes.target import without_python
+from doctor.probes.torch_damage import broken
 from runner.strings import printable
 
 if TYPE_CHECKING:
@@ -191,30 +191,6 @@ def _abi(libc10: Path, unread: dict[str, Text]) -> bool | None:
             "{file} cannot be read: {error}", file=str(libc10), error=printable(str(error))
         )
         return None
-
-
-def broken(context: Context, site: Path, own: list[str], cuda: str | None, library: Path) -> str:
-    """Return why ``import torch`` must fail, where files show it; empty: nothing seen."""
-    package, minor = site / "torch", context.target.minor
-    missing = [path for name in own[:1] for path in missing_files(site, name, "torch")]
-    if missing:
-        return f"missing: {', '.join(missing[:3])}{' ...' if len(missing) > 3 else ''}"
-    if not is_there(package / "version.py"):
-        return "missing: torch/version.py"
-    modules = [name for name in names_in(package) if name.startswith("_C.") and name.endswith(".so")]
-    if not modules:
-        return "missing: torch/_C.*.so"
-    # _C.cpython-311-x86_64-linux-gnu.so
-    tags = {match[1] for name in modules if (match := re.match(r"_C\.cpython-(\d+)t?[dm]*-", name))}
-    if (
-        minor
-        and tags
-        and minor.replace(".", "") not in tags
-        and not any(".abi3." in name for name in modules)
-    ):
-        return f"built for another Python: {modules[0]}, not for {minor}"
-    lost = unresolved_libraries(context, library) if cuda else []
-    return f"not found: {', '.join(lost[:3])}{' ...' if len(lost) > 3 else ''}" if lost else ""
 
 
 def _companion(target: Target, name: str) -> str | None:

@@ -58,6 +58,16 @@ def test_python3_is_taken_where_there_is_no_python(tree: Tree) -> None:
     assert find_target(tree.context(PATH=str(base.parent))).executable == base.parent / "python3"
 
 
+def test_an_old_systems_python_2_is_passed_over_for_its_python3(tree: Tree) -> None:
+    old = Tree(tree.root, "2.7", "2.7.18").base("old")
+    base = tree.base("usr")
+    path = f"{old.parent}:{base.parent}"
+    (old.parent / "python3").unlink()
+    (base.parent / "python").unlink()
+    assert find_target(tree.context(PATH=path)).executable == base.parent / "python3"
+    assert find_target(tree.context(PATH=str(old.parent))).version == "2.7.18"
+
+
 @pytest.mark.parametrize("marker", ["uv-receipt.toml", "pipx_metadata.json"])
 def test_our_own_tool_environment_is_not_judged_while_there_is_another(tree: Tree, marker: str) -> None:
     base = tree.base()
