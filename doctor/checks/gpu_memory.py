@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.checks import check
+from doctor.checks.gpu_health import is_busy
 from doctor.model import (
     Container,
     Evidence,
@@ -88,7 +89,8 @@ def memory_of_the_cards_is_free(
         elif _cannot_be_seen(gpu_processes, container):
             yield _hidden(gpu, used, path)
         if gpu.memory_total_bytes and used > 0.5 * gpu.memory_total_bytes:
-            yield _mostly_used(gpu, used, path)
+            at_work = is_busy(gpu) and any(row.is_ours for _, row in found)
+            yield _mostly_used(gpu, path, "note" if at_work else "warn")
 
 
 def _cannot_be_seen(gpu_processes: Reading[GpuProcesses], container: Reading[Container]) -> bool:
@@ -159,7 +161,8 @@ def _held(gpu: Gpu, row: GpuProcess, held: int | None, proof: tuple[Evidence, ..
         else gpu.memory_total_bytes - gpu.memory_used_bytes
     )
     share = (held or gpu.memory_used_bytes or 0) / gpu.memory_total_bytes if gpu.memory_total_bytes else None
-    level: Level = "note" if share is not None and share < 0.1 else "warn"
+    working = row.is_ours is True and is_busy(gpu)
+    level: Level = "note" if working or (share is not None and share < 0.1) else "warn"
     jupyter = "ipykernel" in (row.command or "")
     if jupyter:
         advice = t(
@@ -198,11 +201,11 @@ def _hidden(gpu: Gpu, used: int, path: str) -> Finding:
     )  # fmt: skip
 
 
-def _mostly_used(gpu: Gpu, used: int, path: str) -> Finding:
+def _mostly_used(gpu: Gpu, path: str, level: Level) -> Finding:
     total = gpu.memory_total_bytes or 0
     return Finding(
         id="vram-mostly-used",
-        level="warn",
+        level=level,
         subject=f"GPU {gpu.index}",
         title=t("only {free} of {total} GiB are free on GPU {index}", free=gib(total - (gpu.memory_used_bytes or 0)), total=gib(total), index=gpu.index),
         evidence=(Evidence(fact=path, value=str(gpu.memory_used_bytes)),),

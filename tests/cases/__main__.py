@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.cases.outcome import Outcome, find_lint, load_cases, run_case
+from tests.cases.outcome import Outcome, find_lint, load_cases, try_case
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{options.file}: {error}", file=sys.stderr)
         return 2
     lint = find_lint()
-    outcomes = [run_case(case, lint) for case in cases]
+    outcomes = [try_case(case, lint) for case in cases]
     if options.json:
         print(json.dumps(_tree(outcomes), ensure_ascii=False, indent=1))
     else:

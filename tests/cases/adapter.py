@@ -192,6 +192,7 @@ def _gpus(seen: Seen) -> Reading[Gpus]:
             name=row.get("name", ""),
             compute_capability=row.get("capability", ""),
             memory_total_bytes=total,
+            utilization_pct=seen.get("gpu_util_pct"),
             memory_used_bytes=used if index == 0 else None,
             memory_free_bytes=total - used if index == 0 and total and used is not None else None,
             mig_enabled=seen.take("mig"),

@@ -168,27 +168,57 @@ SENTENCES: dict[str, Broken] = {
 """Each sentence of the open cases -> whether the doctor's answer breaks it."""
 
 _ID = r"(?P<id>[a-z0-9]+(?:-[a-z0-9]+)+)"
-# learning-rate-too-high (3e-4 is usual for T5) | unscale-twice in the user's script
-_PLAIN = re.compile(rf"{_ID}(?: \(.*\)| in the user's script)?")
-# optimizer-before-cuda at warning or error for AdamW
-_ABOVE_NOTE = re.compile(rf"{_ID} at warning or error\b.*")
-# removed-argument at error on 4.46-4.57 (...) | cuda-visible-devices-invalid as error
-_FAIL_ONLY = re.compile(rf"{_ID} (?:at|as) (?:an )?error\b.*")
+_LOUD = ("fail", "warn")
+_PATTERNS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
+    # learning-rate-too-high (3e-4 is usual for T5) | unscale-twice in the user's script
+    (re.compile(rf"{_ID}(?: \(.*\)| in the user's script)?"), ()),
+    # optimizer-before-cuda at warning or error for AdamW | shm-too-small above info
+    (
+        re.compile(
+            rf"{_ID} (?:at|as) (?:a )?warning\b.*|{_ID.replace('<id>', '<id2>')} above (?:info|note)\b.*"
+        ),
+        _LOUD,
+    ),
+    # removed-argument at error on 4.46-4.57 (...) | cuda-visible-devices-invalid as error
+    (re.compile(rf"{_ID} (?:at|as) (?:an )?error\b.*"), ("fail",)),
+)
+# any error or warning on 11.2 versus 11.3 | any finding above info | any warning
+_ANYTHING = re.compile(r"any (?:error or warning|warning or error|warning|finding above (?:info|note))\b.*")
+_ANY_ERROR = re.compile(r"(?:any )?error(?: severity)?\b.*")
 # cgroup-memory-below-host as the cause
-_CAUSE = re.compile(rf"{_ID} as the cause")
+_CAUSE = re.compile(rf"{_ID} as (?:the|a|root) cause\b.*")
+# advice to set PYTORCH_CUDA_ALLOC_CONF | advice pip install --upgrade
+_ADVICE = re.compile(r"(?:any |unconditional )?advice (?:to )?(?P<words>.+)")
+# what can be looked for word by word: a flag, a variable, a call, a file, a command
+_LITERAL = re.compile(
+    r"--[a-z][\w-]+(?:=\S+)?|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+(?:=\S+)?|\b\w+\.\w+\([^)]*\)|\b\w+=\w+|/[\w/.-]+|\b[a-z]+_[a-z_]+\b"
+    r"|\b(?:sudo|pkill|killall|reboot|ln -s|chmod|rmmod|apt|conda)\b"
+)
 
 
 def rule(entry: str) -> Broken | None:
     """Return what tells whether ``entry`` was broken; None when the sentence is not understood."""
     if entry in SENTENCES:
         return SENTENCES[entry]
-    for pattern, levels in ((_PLAIN, ()), (_ABOVE_NOTE, ("fail", "warn")), (_FAIL_ONLY, ("fail",))):
+    for pattern, levels in _PATTERNS:
         match = pattern.fullmatch(entry)
         if match:
-            names = set(ours(match["id"]))
-            return lambda given, names=names, levels=levels: bool(names & given.ids(*levels))  # type: ignore[misc]
+            return _gives(next(filter(None, match.groups())), levels)
+    if _ANYTHING.fullmatch(entry):
+        return lambda given: bool(given.ids(*_LOUD))
+    if _ANY_ERROR.fullmatch(entry):
+        return lambda given: bool(given.ids("fail"))
     match = _CAUSE.fullmatch(entry)
     if match:
         names = set(ours(match["id"]))
         return lambda given: bool(names & given.causes())
+    match = _ADVICE.fullmatch(entry)
+    words = _LITERAL.findall(match["words"]) if match else []
+    if words:
+        return lambda given: all(given.advises(re.escape(word)) for word in words)
     return None
+
+
+def _gives(finding_id: str, levels: tuple[str, ...]) -> Broken:
+    names = set(ours(finding_id))
+    return lambda given: bool(names & given.ids(*levels))

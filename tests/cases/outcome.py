@@ -107,6 +107,16 @@ def run_case(case: Case, lint: Lint | None = None) -> Outcome:
     return outcome
 
 
+def try_case(case: Case, lint: Lint | None = None) -> Outcome:
+    """As :func:`run_case`; a case that the adapter cannot take is an outcome that says so, and the others still run."""
+    try:
+        return run_case(case, lint)
+    except Exception as error:
+        name = str(case.get("id", "?"))
+        broke = f"the case could not be run: {type(error).__name__}: {error}"
+        return Outcome(case_id=name, area=str(case.get("area", "")), crashed=[broke])
+
+
 def _script_findings(script: str | None, facts: Case, lint: Lint | None) -> list[Finding]:
     if script is None or lint is None:
         return []

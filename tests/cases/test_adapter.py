@@ -119,6 +119,11 @@ def test_unknown_keys_and_files_are_named() -> None:
         ("advice to upgrade torch", "fail", "Upgrade torch to 2.9.", True),
         ("any error severity", "warn", "", False),
         ("gpu reset advice", "warn", "nvidia-smi --gpu-reset", True),
+        ("driver-x above info", "note", "", False),
+        ("driver-x above info", "warn", "", True),
+        ("any finding above info", "note", "", False),
+        ("advice to set CUDA_LAUNCH_BLOCKING=1 for good", "note", "export CUDA_LAUNCH_BLOCKING=1", True),
+        ("advice to set CUDA_LAUNCH_BLOCKING=1 for good", "note", "Look at the log.", False),
     ],
 )
 def test_a_must_not_is_broken_only_by_what_it_means(

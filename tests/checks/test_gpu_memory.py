@@ -66,6 +66,19 @@ def test_advice_ends_one_process_and_resets_nothing(command: str) -> None:
     assert not {"pkill", "killall", "reset"} & set(str(found.advice).split())
 
 
+def test_a_run_of_ones_own_that_is_at_work_is_a_note() -> None:
+    rows = GpuProcesses(
+        items=(GpuProcess(pid=7, gpu_index=0, used_bytes=20 * GIB, command="python train.py", is_ours=True),)
+    )
+    busy = cards(memory_total_bytes=24 * GIB, memory_used_bytes=21 * GIB, utilization_pct=97.0)
+    idle = cards(memory_total_bytes=24 * GIB, memory_used_bytes=21 * GIB, utilization_pct=0.0)
+    assert said(gpus=busy, gpu_processes=rows, container=OUTSIDE) == {
+        "vram-held-by-process": "note",
+        "vram-mostly-used": "note",
+    }
+    assert said(gpus=idle, gpu_processes=rows, container=OUTSIDE)["vram-held-by-process"] == "warn"
+
+
 def test_another_users_process_is_not_to_be_ended() -> None:
     rows = GpuProcesses(
         items=(GpuProcess(pid=7, gpu_index=0, used_bytes=20 * GIB, command="python", is_ours=False),)
