@@ -155,7 +155,7 @@ def checkpoints_fit_the_disk(storage: Storage, workload: Workload) -> Iterator[F
     surely, probably = checkpoint_bytes(workload)
     kept = _kept(workload) + 1
     level: Level | None = None
-    if room < GB and surely is None:
+    if room < GB // 2 and surely is None:
         level, needed = "fail", None
     elif surely is not None and surely * kept > room:
         level, needed = "fail", surely * kept

@@ -168,7 +168,9 @@ def disks_have_room(storage: Storage, workload: Reading[Workload]) -> Iterator[F
     """Is a disk that this session writes to nearly full?"""
     for mount in _used(storage, workload.value).values():
         room = mount.free_bytes
-        if room is None or mount.error or not mount.size_bytes or mount.size_bytes < GB or room >= 2 * GB:
+        if room is None or mount.error or not mount.size_bytes or mount.size_bytes < GB:
+            continue
+        if room >= max(GB // 2, min(2 * GB, mount.size_bytes // 20)) or mount.fstype in ("tmpfs", "ramfs"):
             continue
         yield Finding(
             id="disk-nearly-full",

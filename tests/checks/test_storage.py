@@ -116,6 +116,8 @@ def test_the_advice_moves_the_variable_that_places_the_cache() -> None:
         pytest.param(mount("/", 0.05), {"disk-nearly-full": "fail"}, id="50 MB"),
         pytest.param(mount("/", 1), {"disk-nearly-full": "warn"}, id="1 GB"),
         pytest.param(mount("/", 3), {}, id="3 GB"),
+        pytest.param(mount("/", 1.8, 5), {}, id="a third of a small disk"),
+        pytest.param(mount("/", 0.9, 30), {"disk-nearly-full": "warn"}, id="the last 3 % of a system disk"),
         pytest.param(mount("/", 0, 0.5), {}, id="a tiny read-only-like mount"),
         pytest.param(mount("/", 0, 4, "squashfs"), {}, id="a squashfs is always full"),
         pytest.param(mount("/", 0, 4, error="statvfs hung"), {}, id="sizes nobody could read"),
