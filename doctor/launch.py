@@ -62,6 +62,7 @@ def prepare_run(plan: Plan, snapshot: Snapshot, path: Path) -> RunDir:
         LaunchError: the directory is taken or cannot be written.
     """
     run = RunDir(path.absolute())
+    existed = run.path.exists()
     try:
         run.make()
         copy_runner(run)
@@ -75,11 +76,16 @@ def prepare_run(plan: Plan, snapshot: Snapshot, path: Path) -> RunDir:
             )
         ) from None
     except OSError as error:
-        why = error.strerror or str(error)
-        raise LaunchError(
-            t("the run directory {path} cannot be written: {error}", path=str(run.path), error=why)
-        ) from None
+        if not existed:
+            shutil.rmtree(run.path, ignore_errors=True)
+        raise LaunchError(_unwritable(run, error)) from None
     return run
+
+
+def _unwritable(run: RunDir, error: OSError) -> Text:
+    # shutil.Error holds a list of (from, to, words), one a file.
+    why = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror or str(error)
+    return t("the run directory {path} cannot be written: {error}", path=str(run.path), error=str(why))
 
 
 def copy_runner(run: RunDir) -> None:
@@ -130,10 +136,7 @@ def take_lock(run: RunDir) -> int | None:
     try:
         fd = os.open(run.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        why = error.strerror or str(error)
-        raise LaunchError(
-            t("the run directory {path} cannot be written: {error}", path=str(run.path), error=why)
-        ) from None
+        raise LaunchError(_unwritable(run, error)) from None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from doctor.trainer_pid import trainer_alive
-from runner.events import EventFollower, RunEvent, read_events
+from runner.events import EventFollower, read_events
 from runner.rundir import RunDir, is_run, runs_home
 from runner.state import RunState, fold, state_as_dict
 
@@ -23,8 +23,6 @@ class RunWatcher:
     def __init__(self, run: RunDir, clock: Callable[[], float] = time.time) -> None:
         self.run = run
         self.state = RunState()
-        self.recent: list[RunEvent] = []
-        """What the last :meth:`poll` brought."""
         self.alive: bool | None = None
         self._clock = clock
         self._follower = EventFollower(run.events)
@@ -37,8 +35,7 @@ class RunWatcher:
     def poll(self) -> RunState:
         """Fold in the events that came since the last call and return the state (always the same object)."""
         self._ask_alive()  # before reading: what a trainer wrote before it ended is then surely read
-        self.recent = self._follower.read_new()
-        for event in self.recent:
+        for event in self._follower.each_new():
             self.state.add(event)
         return self.state
 

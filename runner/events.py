@@ -8,6 +8,7 @@ writer's ``null`` would hide a NaN.
 
 from __future__ import annotations
 
+import heapq
 import math
 import os
 import time
@@ -155,9 +156,14 @@ class EventFollower:
 
     def read_new(self) -> list[RunEvent]:
         """Return the events that came since the last call, merged over the files by time."""
-        fresh: list[RunEvent] = []
-        for path in sorted(self.events_dir.glob("*.jsonl")):
-            for event, offset in read_events(path, self._offsets.get(path, 0)):
-                self._offsets[path] = offset
-                fresh.append(event)
-        return sorted(fresh, key=lambda event: (event.t, event.source, event.seq))
+        return list(self.each_new())
+
+    def each_new(self) -> Iterator[RunEvent]:
+        """Yield what :meth:`read_new` returns one by one: a run of a million steps is never in memory as a whole."""
+        files = [self._new_in(path) for path in sorted(self.events_dir.glob("*.jsonl"))]
+        yield from heapq.merge(*files, key=lambda event: event.t)
+
+    def _new_in(self, path: Path) -> Iterator[RunEvent]:
+        for event, offset in read_events(path, self._offsets.get(path, 0)):
+            self._offsets[path] = offset
+            yield event

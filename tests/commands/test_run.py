@@ -296,6 +296,29 @@ def test_a_report_that_cannot_be_written_says_so_and_the_run_still_counts(
     assert "could not be written" in out
 
 
+def test_a_full_disk_at_the_start_is_one_line_and_leaves_nothing_behind(folder: Path, doctor: Doctor) -> None:
+    # RLIMIT_FSIZE stands for a full disk: a write past it fails as one does.
+    code = (
+        "import resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))\n"
+        "from doctor.commands import main\n"
+        f"sys.exit(main(['run', 'tiny.toml', '--run-dir', 'runs/one', '--python', {sys.executable!r}, '--anyway']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "DOCTOR_LANG": "en"},
+    )
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("doctor:")]
+    assert "cannot be written" in line
+    assert "File too large" in line
+    assert len(line) < 600
+    assert not (folder / "runs" / "one").exists()
+
+
 def test_stacks_of_a_process_now(doctor: Doctor) -> None:
     pytest.importorskip("psutil")
     busy = subprocess.Popen([sys.executable, "-c", "def spin():\n while 1: sum(range(999))\nspin()"])
