@@ -121,6 +121,8 @@ class RunScreen(BaseScreen):
     # -- reading -------------------------------------------------------------------------
     def _poll(self) -> None:
         """Look at the run's files, unless nobody watches or the last look is still on its way."""
+        if self._is_polling and self.view is None:
+            self.query_one("#run-head", Rows).redraw()  # how far a long run is read
         if self._is_polling or self.is_paused or not self.is_current:
             return
         self._is_polling = True
@@ -176,7 +178,9 @@ class RunScreen(BaseScreen):
     def _head(self, width: int, height: int) -> Sequence[Styled]:
         rows = [] if self.view is None else head_rows(self.view, width)
         if self.view is None and not self._trouble:
-            rows = [Styled(printable(self.run_name), "bold"), Styled("… " + say("reading the run"), "dim")]
+            read = self._watcher.state.step if self._watcher else 0
+            reading = say(t("reading the run: step {step}", step=read))
+            rows = [Styled(printable(self.run_name), "bold"), Styled(f"… {reading}", "dim")]
         if self._trouble:
             rows += [Styled(line, "bold red") for line in indent(self._trouble, width, "✗ ", "  ")]
         if self.is_paused:

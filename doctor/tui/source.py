@@ -67,6 +67,9 @@ class Refused(Exception):  # noqa: N818 - it is what it says
 class Watcher(Protocol):
     """Reads one run. Its methods may wait for a disk: called in the background, one call at a time."""
 
+    state: RunState
+    """What is folded so far; while ``poll`` works, only single numbers of it may be read."""
+
     @property
     def name(self) -> str: ...
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from doctor.render.layout import display_width
+from runner.rundir import RunDir
+from runner.state import RunState
 from tests.tui.driving import NARROW, WIDE, click_word, driven, keys_shown, press, screen_text, sees, settled
-from tests.tui.recorded import FRAMES, ONE_4090, Clock, RecordedSource, RunBuilder, whole_run
+from tests.tui.recorded import (
+    FRAMES,
+    ONE_4090,
+    Clock,
+    RecordedSource,
+    RecordedWatcher,
+    RunBuilder,
+    whole_run,
+)
 
 NAME = "quickstart-20261130-061500"
 BRAILLE = {chr(code) for code in range(0x2801, 0x2900)}
@@ -70,6 +81,26 @@ async def test_a_run_that_has_just_begun_says_so(tmp_path: Path) -> None:
     async with driven(live(run), run="new") as pilot:
         text = await sees(pilot, "starting", "no events yet: the run has just begun")
         assert "no loss yet" in text
+
+
+async def test_a_run_that_takes_long_to_read_shows_how_far_it_is(tmp_path: Path) -> None:
+    gate = threading.Event()
+
+    class Slow(RecordedWatcher):
+        def poll(self) -> RunState:
+            state = super().poll()
+            assert gate.wait(30)
+            return state
+
+    class SlowSource(RecordedSource):
+        def watch(self, name: str) -> Slow:
+            return Slow(self, RunDir(self.run_paths[name]))
+
+    run = RunBuilder(tmp_path / "long").start().steps(40)
+    async with driven(SlowSource(runs=[run.run.path], clock=run.clock), run="long") as pilot:
+        await sees(pilot, "reading the run: step 40")
+        gate.set()
+        await sees(pilot, "step 40/100", "smoothed")
 
 
 async def test_a_run_whose_process_is_gone_is_neither_running_nor_completed(tmp_path: Path) -> None:
