@@ -139,6 +139,12 @@ def is_windows_driver(host: Reading[Host]) -> bool:
     return bool(known and (known.wsl or (known.wheel_platform or "").startswith("win")))
 
 
+def is_arm(host: Reading[Host]) -> bool:
+    """Whether it is a 64-bit ARM machine: its wheels are other files, with other architectures, than the table's."""
+    known = host.value
+    return bool(known and (known.arch == "aarch64" or (known.wheel_platform or "").endswith("aarch64")))
+
+
 def is_tenant(container: Reading[Container], platform: Reading[Platform]) -> bool:
     """Whether the driver belongs to someone else: in a container, or on a rental platform."""
     return bool((container.value and container.value.inside) or (platform.value and platform.value.name))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.checks import check, evidence
-from doctor.checks.advice import TorchBuild, best_torch_builds, install_torch, is_windows_driver
+from doctor.checks.advice import TorchBuild, best_torch_builds, install_torch, is_arm, is_windows_driver
 from doctor.checks.gpu import working
+from doctor.checks.versions import pip
 from doctor.model import (
     Driver,
     Environment,
@@ -42,6 +43,8 @@ def capability(gpu: Gpu) -> str:
 def _builds(
     torch: Torch, wanted: list[str], driver: Reading[Driver], host: Reading[Host], python: Reading[Python]
 ) -> tuple[TorchBuild, ...]:
+    if is_arm(host):
+        return ()
     known = driver.value or Driver()
     return best_torch_builds(
         known.version or known.kernel_module_version,
@@ -82,7 +85,7 @@ def torch_has_cuda(
                 gpu=cards[0].name or "an NVIDIA GPU",
             ),
             evidence=(*proof, *evidence(torch__hip=torch.hip)),
-            advice=_replace(torch, builds, python, packages),
+            advice=_replace(torch, builds, host, python, packages),
             cause_of=("torch-sees-no-gpu",),
             fix="torch-for-driver",
         )
@@ -91,14 +94,23 @@ def torch_has_cuda(
         id="torch-cpu-only-build", level="fail", subject="torch",
         title=t("torch {torch} was built without CUDA: it will not use {gpu}", torch=torch.version, gpu=cards[0].name or "the GPU"),
         evidence=proof,
-        advice=_replace(torch, builds, python, packages),
+        advice=_replace(torch, builds, host, python, packages),
         cause_of=("torch-sees-no-gpu",), fix="torch-for-driver",
     )  # fmt: skip
 
 
 def _replace(
-    torch: Torch, builds: tuple[TorchBuild, ...], python: Reading[Python], packages: Reading[Packages]
+    torch: Torch,
+    builds: tuple[TorchBuild, ...],
+    host: Reading[Host],
+    python: Reading[Python],
+    packages: Reading[Packages],
 ) -> Text:
+    if is_arm(host):
+        return t(
+            "On ARM a plain pip install torch brings a CPU build for many releases. Take the CUDA wheel from the index of a CUDA that the driver serves ({pip} install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu128), or NVIDIA's PyTorch container.",
+            pip=pip(python),
+        )
     if not builds:
         return t(
             "Install a torch build with CUDA; none of those this version of the doctor knows runs on this driver with these cards."
@@ -124,7 +136,7 @@ def torch_has_code_for_the_cards(
 ) -> Iterator[Finding]:
     """Has the installed torch code for every card that it may use?"""
     listed = torch.arch_list
-    row = None if listed else arch_of(torch.version, torch.cuda)
+    row = None if listed or is_arm(host) else arch_of(torch.version, torch.cuda)
     arches = listed or (row.names if row else ())
     if not torch.cuda or not arches:
         return
@@ -154,7 +166,7 @@ def torch_has_code_for_the_cards(
                 torch=torch.version, cuda=torch.cuda, gpu=gpu.name or "this card", capability=mine, arches=" ".join(arches),
             ),
             evidence=proof,
-            advice=_other_build(_builds(torch, list(dict.fromkeys(wanted)), driver, host, python), gpu, mine, arches, len(gpus.items), python, packages),
+            advice=_other_build(_builds(torch, list(dict.fromkeys(wanted)), driver, host, python), gpu, mine, arches, len(gpus.items), python, packages, host),
             cause_of=("torch-sees-no-gpu",),
             fix="torch-for-driver",
         )  # fmt: skip
@@ -194,7 +206,14 @@ def _other_build(
     cards: int,
     python: Reading[Python],
     packages: Reading[Packages],
+    host: Reading[Host],
 ) -> Text:
+    if is_arm(host):
+        return t(
+            "Take a build whose architectures ({arches} here) reach this card ({capability}): a newer torch or another CUDA from download.pytorch.org/whl, or NVIDIA's PyTorch container.",
+            arches=" ".join(arches),
+            capability=mine,
+        )
     dropped = number(mine) < lowest(arches)
     if not builds and cards > 1:
         return t(
