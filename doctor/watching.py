@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from doctor.run_ends import first_and_last
 from doctor.trainer_pid import trainer_alive
-from runner.events import EventFollower, read_events
+from runner.events import EventFollower
 from runner.rundir import RunDir, is_run, runs_home
 from runner.state import RunState, fold, state_as_dict
 
@@ -119,7 +120,7 @@ def summarise(run: RunDir) -> RunSummary:
     """Fold the trainer's events alone (the sampler's are many and say nothing of this)."""
     state = RunState()
     for path in sorted(run.events.glob("trainer-*.jsonl")):
-        fold((event for event, _ in read_events(path)), state)
+        fold(first_and_last(path), state)
     alive, now = trainer_alive(run), time.time()
     evaluation = state.evaluations[-1].data if state.evaluations else {}
     over_at = now if alive and not state.finished else state.last_trainer_t
