@@ -10,6 +10,7 @@ from doctor.checks.advice import (
     best_torch_builds,
     capabilities_of,
     install_torch,
+    is_arm,
     is_tenant,
     is_windows_driver,
 )
@@ -87,7 +88,9 @@ def driver_runs_torch(
             torch__version=torch.version,
             torch__cuda=torch.cuda,
         ),
-        advice=_older_build(driver, torch, windows, gpus, is_tenant(container, platform), python, packages),
+        advice=_for_arm(_serves(driver, windows))
+        if is_arm(host)
+        else _older_build(driver, torch, windows, gpus, is_tenant(container, platform), python, packages),
         cause_of=("torch-sees-no-gpu", "cuda-init-fails"),
         fix="torch-for-driver",
     )  # fmt: skip
@@ -98,6 +101,13 @@ def _compat_serves(driver: Driver, cuda: str) -> bool:
     another check's question."""
     in_front = "compat" in (driver.libcuda_path or "")
     return in_front and runs_cuda(driver.libcuda_version or "", None, cuda) is True
+
+
+def _for_arm(serves: str) -> Text:
+    return t(
+        "Take a torch for ARM built for the CUDA major that this driver serves ({serves}): from download.pytorch.org/whl/cu126, cu128 ..., or NVIDIA's PyTorch container of that CUDA.",
+        serves=serves,
+    )
 
 
 def _older_build(

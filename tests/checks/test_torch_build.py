@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from doctor.model import Gpus, Python, Torch
+from doctor.model import Gpus, Host, Python, Torch
 from doctor.tables.torch_builds import runs_by_ptx, runs_natively
 from tests.checks.gpu_box import cards, driver, gpu
 from tests.checks.judged import packages, said, the, torch, variables
@@ -161,6 +161,27 @@ def test_no_card_no_complaint_about_a_cpu_build() -> None:
 def test_the_cpu_build_is_replaced_by_the_same_release() -> None:
     found = the("torch-cpu-only-build", torch=torch("2.1.0+cpu"), gpus=cards("NVIDIA GeForce RTX 3080", "8.6"), driver=driver("535.129.03", "12.2"))  # fmt: skip
     assert "torch==2.1.0+cu121" in str(found.advice)
+
+
+ARM = Host(arch="aarch64")
+
+
+def test_an_arm_machine_is_not_told_of_x86_wheels() -> None:
+    cpu = the("torch-cpu-only-build", torch=torch("2.6.0+cpu"), gpus=cards("NVIDIA GH200 480GB", "9.0"), driver=driver("550.90.07", "12.4"), host=ARM)  # fmt: skip
+    assert "ARM" in str(cpu.advice)
+    old = the("driver-too-old-for-torch-cuda", torch=torch("2.12.0+cu130"), gpus=cards("NVIDIA GH200 480GB", "9.0"), driver=driver("550.90.07", "12.4"), host=ARM)  # fmt: skip
+    assert "ARM" in str(old.advice)
+
+
+def test_the_release_table_is_not_asked_about_arm_wheels() -> None:
+    facts: dict[str, Any] = {
+        "gpus": cards("NVIDIA H100 PCIe", "9.0"),
+        "driver": driver("580.95.05", "13.0"),
+        "host": ARM,
+    }
+    assert "gpu-arch-not-in-torch-build" not in said(torch=torch("1.13.1+cu117"), **facts)
+    own = Torch(version="1.13.1+cu117", cuda="11.7", arch_list=("sm_80", "sm_86"))
+    assert "NVIDIA's PyTorch container" in str(the("gpu-arch-not-in-torch-build", torch=own, **facts).advice)
 
 
 def test_a_torch_newer_than_the_table_is_a_note() -> None:
