@@ -135,6 +135,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--one-card", default=ONE_CARD, metavar="SCENARIO")
     parser.add_argument("--eight-cards", default=EIGHT_CARDS, metavar="SCENARIO")
+    parser.add_argument("--python", default=sys.executable, help="the environment to examine; it needs torch")
     arguments = parser.parse_args()
     print(
         f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs; Python {sys.version.split()[0]}\n"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from doctor.redact_secrets import without_secrets
 
@@ -34,15 +35,14 @@ _MAIL = re.compile(r"\b(?!git@)[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+
 _REMOTE = re.compile(r"^(?:[A-Za-z0-9\[][A-Za-z0-9.,_@\[\]:-]+:(?=/(?!/))|//[^/]+(?=/))")
 
 
-@dataclass
-class Veil:
+class Veil(msgspec.Struct):
     """Replaces what identifies, the same thing always by the same stand-in."""
 
     users: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     cards: tuple[str, ...] = ()
-    homes: dict[str, str] = field(default_factory=dict)
-    strange_cards: dict[str, int] = field(default_factory=dict)
+    homes: dict[str, str] = {}
+    strange_cards: dict[str, int] = {}
 
     def of(self, section: str) -> Callable[[str], str]:
         """Return the cleaning of one section's strings."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from doctor.model import t
 from doctor.probes.gaps import Gaps, is_folder, is_there, reason_of
@@ -18,8 +19,7 @@ _V1_UNLIMITED = 1 << 60
 """v1 writes "no limit" as the largest multiple of a page: anything this large is none."""
 
 
-@dataclass(frozen=True)
-class Controller:
+class Controller(msgspec.Struct, frozen=True):
     """Where one controller's files are: our group's folder and those above that can be seen, nearest first."""
 
     version: int
@@ -28,8 +28,7 @@ class Controller:
     """The topmost folder is the kernel's own root group (not just the root of this container's view)."""
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True):
     """A limit and the folder that sets it. ``value`` None: no limit at any level that can be seen."""
 
     value: float | None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from doctor.model import Driver, Gpu, GpuProcesses, Gpus, OtherAnswer, Reading, Text, t
 from doctor.probes import Context
@@ -27,8 +28,7 @@ from doctor.probes.sharing import once
 LIBRARY_MISSING, NOT_LOADED = 12, 9
 
 
-@dataclass(frozen=True)
-class Sources:
+class Sources(msgspec.Struct, frozen=True):
     """Everything that was asked of the driver, in one place."""
 
     nvml: NvmlLook

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from doctor.probes import Context
 from doctor.probes.bounded import names_in, read_bytes, text_or_empty
@@ -36,8 +37,7 @@ _INTEGRATED = "0000:00:02.0"
 """Where Intel's graphics of the processor itself sit: no card."""
 
 
-@dataclass(frozen=True)
-class KernelModule:
+class KernelModule(msgspec.Struct, frozen=True):
     """The loaded kernel module as /sys and /proc name it; empty: that file is not there."""
 
     sys_version: str = ""
@@ -71,8 +71,7 @@ def parse_open_module(banner: str) -> bool | None:
     return "Open Kernel Module" in first if first.startswith("NVRM version:") else None
 
 
-@dataclass(frozen=True)
-class PciGpus:
+class PciGpus(msgspec.Struct, frozen=True):
     """Display controllers and accelerators on the bus; ``None``: the bus could not be listed."""
 
     nvidia: int | None = None
@@ -104,8 +103,7 @@ def _is_card(vendor: str, kind: str, address: str) -> bool:
     return kind.startswith(("0x03", "0x12"))
 
 
-@dataclass(frozen=True)
-class ProcCard:
+class ProcCard(msgspec.Struct, frozen=True):
     """One folder of /proc/driver/nvidia/gpus."""
 
     address: str

@@ -7,9 +7,10 @@ import os
 import re
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from doctor.probes.bounded import is_file, is_there, names_in, text_or_empty
 from doctor.probes.on_path import through_shim
@@ -38,8 +39,7 @@ TOOL_FOLDERS = (".local/share/uv/tools", ".local/pipx/venvs", ".local/share/pipx
 KERNEL_FOLDERS = ("/usr/share/jupyter/kernels", "/usr/local/share/jupyter/kernels")
 
 
-@dataclass(frozen=True)
-class FoundEnvironment:
+class FoundEnvironment(msgspec.Struct, frozen=True):
     """An environment and everything that names it."""
 
     target: Target

@@ -9,8 +9,9 @@ from __future__ import annotations
 import mmap
 import os
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from doctor.model import Text, t
 from doctor.probes.bounded import is_file, is_folder, is_there, names_in, open_regular, text_or_empty
@@ -19,8 +20,7 @@ CHILD_DEADLINE_S = 1.0
 BINARY_LIMIT_BYTES = 256 << 20
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """An interpreter's place on disk. ``version`` may be a minor (``3.11``) where no file says more."""
 
     executable: Path
@@ -32,7 +32,7 @@ class Layout:
     kind: str = ""
     venv: dict[str, str] | None = None
     """Settings of pyvenv.cfg; None: no virtual environment."""
-    problem: Text | None = field(default=None)
+    problem: Text | None = None
 
     @property
     def minor(self) -> str:

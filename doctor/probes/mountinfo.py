@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True)
-class MountLine:
+class MountLine(msgspec.Struct, frozen=True):
     """One mount as the kernel lists it; names as the system calls take them (surrogates for odd bytes)."""
 
     path: str

@@ -6,8 +6,9 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from doctor.model import Gpu, Text, t
 from doctor.probes import Context
@@ -32,8 +33,7 @@ PROCESSES_EVERY_S = 2.0
 """Listing processes takes the driver's lock for milliseconds, which the training needs too."""
 
 
-@dataclass
-class NvmlLook:
+class NvmlLook(msgspec.Struct):
     """What NVML said in one round. ``None`` was not read; ``why`` is set when the round did not come to its end."""
 
     nvml_error: int | None = None
@@ -48,8 +48,8 @@ class NvmlLook:
     cuda_version: str | None = None
     nvml_version: str | None = None
     library_path: str = ""
-    gpus: list[Gpu] = field(default_factory=list)
-    processes: list[NvmlProcess] = field(default_factory=list)
+    gpus: list[Gpu] = []
+    processes: list[NvmlProcess] = []
     processes_unread: str = ""
     fabric_state: str | None = None
     worst_link: str | None = None

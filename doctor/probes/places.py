@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """A folder that matters, before anybody has looked whether it is there."""
 
     name: str
@@ -60,8 +60,7 @@ def _inductor(temporary: Wanted, user: str) -> Wanted:
     return Wanted("", f"{temporary.path.rstrip('/')}/torchinductor_{name}", temporary.set_by)
 
 
-@dataclass(frozen=True)
-class _Chooser:
+class _Chooser(msgspec.Struct, frozen=True):
     environ: Mapping[str, str]
     home: str
     cwd: str

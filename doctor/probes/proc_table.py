@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+import msgspec
 
 from doctor.probes import Context
 from runner.strings import printable
@@ -17,8 +18,7 @@ _INITIAL_PID_NAMESPACE = "pid:[4026531836]"
 """The number that the kernel gives the first PID namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO)."""
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """One process, from its /proc/PID/stat."""
 
     pid: int

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from doctor.probes.bounded import is_folder, names_in, text_or_empty
 from doctor.probes.interpreter import Layout
@@ -17,8 +18,7 @@ from doctor.probes.interpreter import Layout
 PTH_LIMIT_BYTES = 1 << 16
 
 
-@dataclass(frozen=True)
-class SearchPath:
+class SearchPath(msgspec.Struct, frozen=True):
     """Installed-package folders in import order, each real folder once."""
 
     folders: tuple[Path, ...]

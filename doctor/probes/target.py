@@ -12,9 +12,10 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from doctor.model import Reading, Text, t
 from doctor.probes.bounded import is_file, is_folder, is_there
@@ -37,8 +38,7 @@ class BadPython(ValueError):  # noqa: N818 - it is what it says
         self.text = text
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """An interpreter found on disk."""
 
     executable: Path | None
@@ -47,7 +47,7 @@ class Target:
     version: str = ""
     kind: str = ""
     chosen_by: str = ""
-    site_packages: tuple[Path, ...] = field(default=())
+    site_packages: tuple[Path, ...] = ()
     """Folders of installed packages in import order, PYTHONPATH and user site included."""
     layout: Layout | None = None
     search: SearchPath | None = None

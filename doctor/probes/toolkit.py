@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from doctor.model import Text, t
 from doctor.probes.bounded import is_file, names_in, text_or_empty
@@ -24,8 +25,7 @@ _BUILDS_CUDA = re.compile(r"\b(CUDAExtension|load_inline|nvcc)\b|cpp_extension\.
 PROJECT_FILES = ("setup.py",)
 
 
-@dataclass(frozen=True)
-class Nvcc:
+class Nvcc(msgspec.Struct, frozen=True):
     path: Path
     version: str | None = None
     """``12.4``."""
