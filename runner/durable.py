@@ -47,7 +47,7 @@ def write_durably(path: Path, data: bytes) -> None:
 def seal_folder(folder: Path) -> int:
     """Flush every file of ``folder``, write its manifest, flush that too; return the bytes."""
     files = {}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST):
         sync_path(path)
         files[path.relative_to(folder).as_posix()] = FileFacts(path.stat().st_size, file_sha256(path))
     write_durably(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(Manifest(files)), indent=1))

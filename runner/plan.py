@@ -66,6 +66,8 @@ def make_plan(profile: Profile, machine: MachineFacts, now: str) -> Plan:
         seeds={purpose: seed_for(profile.run.seed, purpose) for purpose in PURPOSES},
         environment=environment_of(profile, machine, settings),
     )
+    # Through JSON once, so that what is read back (8 cores as 8.0) has the digest of what was written.
+    plan = msgspec.json.decode(msgspec.json.encode(plan), type=Plan)
     return msgspec.structs.replace(plan, digest=digest_of(plan))
 
 

@@ -17,6 +17,30 @@ _HEADER = re.compile(r"^\s*\[\s*([A-Za-z0-9_-]+)\s*\]")  # [train]
 _KEY = re.compile(r"^\s*([A-Za-z0-9_-]+)(?:\.[A-Za-z0-9_.-]+)?\s*=")  # batch_size = 16
 
 
+OTHER_NAMES = {
+    "learning_rate": "lr",
+    "num_train_epochs": "epochs",
+    "num_epochs": "epochs",
+    "max_steps": "steps",
+    "max_grad_norm": "clip_norm",
+    "gradient_accumulation_steps": "accumulation",
+    "per_device_train_batch_size": "micro_batch_size",
+    "per_device_eval_batch_size": "eval_batch_size",
+    "lr_scheduler_type": "schedule",
+    "warmup_steps": "warmup",
+    "warmup_ratio": "warmup",
+    "dataloader_num_workers": "workers",
+    "max_seq_length": "max_length",
+    "early_stopping_patience": "patience",
+    "load_best_model_at_end": "restore_best",
+    "save_total_limit": "keep_last",
+    "label_smoothing_factor": "label_smoothing",
+    "fp16": "precision",
+    "bf16": "precision",
+}
+"""What Trainer and others call it."""
+
+
 class TomlTree(msgspec.Struct, frozen=True, kw_only=True):
     """The values of a profile file and where they stand."""
 
@@ -163,7 +187,11 @@ def _unknown(tree: TomlTree, part: dict[str, Any], known: list[str], prefix: str
         if name in known:
             continue
         key = prefix + name
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+        near = (
+            [OTHER_NAMES[name]]
+            if OTHER_NAMES.get(name) in known
+            else difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+        )
         if near:
             yield key, t("{place}: unknown; did you mean {near}?", place=tree.place(key), near=near[0])
         else:

@@ -1,3 +1,7 @@
 """Imported once by the process that forks trainers for the kill tests."""
 
-import runner.trainer  # noqa: F401
+import transformers
+
+import runner.trainer
+
+LOADED = (runner.trainer, transformers.BertForSequenceClassification, transformers.BertTokenizerFast)

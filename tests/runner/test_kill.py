@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,16 @@ pytestmark = pytest.mark.train
 
 
 @pytest.fixture(scope="module")
-def server() -> Any:
+def server() -> Iterator[Any]:
     """A process that has torch imported and forks a trainer at once; one thread, so that forking is safe."""
-    os.environ["OMP_NUM_THREADS"] = "1"
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.runner.preload"])
-    return context
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setenv(
+            "PYTHONPATH", str(Path(__file__).parents[2])
+        )  # Python 3.11's fork server ignores sys.path
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["tests.runner.preload"])
+        yield context
 
 
 def child(path: str, resume: bool, kill_at_call: int) -> None:
@@ -84,7 +89,7 @@ def same_rows(whole: RunDir) -> list[str]:
     return [*LONGER, f"data.train={whole.path.parent / 'rows.csv'}"]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_killed_at_random_instants_again_and_again(
     server: Any, whole: RunDir, tmp_path: Path, seed: int
 ) -> None:
@@ -103,7 +108,7 @@ def test_killed_at_random_instants_again_and_again(
     assert last_losses(run) == last_losses(whole)
 
 
-@pytest.mark.parametrize("call", [1, 2, 3, 4, 5, 7, 9, 12, 15, 18, 21, 25, 30, 40, 55])
+@pytest.mark.parametrize("call", [1, 3, 6, 10, 15, 21, 28, 40])
 def test_killed_between_the_file_operations_of_a_save(
     server: Any, whole: RunDir, tmp_path: Path, call: int
 ) -> None:
