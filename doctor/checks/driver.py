@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from doctor.checks import check, evidence
@@ -17,12 +16,9 @@ from doctor.checks.advice import (
 from doctor.model import (
     Container,
     Driver,
-    Evidence,
     Finding,
     Gpus,
     Host,
-    KernelLog,
-    Level,
     Packages,
     Platform,
     Python,
@@ -32,11 +28,8 @@ from doctor.model import (
     t,
 )  # fmt: skip
 from doctor.tables.drivers import (
-    branch,
     cuda_of_driver,
-    last_branch_for,
     minimum_driver,
-    newest_known_branch,
     number,
     runs_cuda,
 )  # fmt: skip
@@ -177,60 +170,3 @@ def kernel_module_and_library_agree(
         else t("Reboot (or, when no process uses the GPU: sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia); then keep it from coming back: sudo apt-mark hold 'nvidia-*' 'libnvidia-*'."),
         cause_of=("no-gpu-visible", "cuda-init-fails", "gpus-not-readable"),
     )  # fmt: skip
-
-
-@check("gpu-dropped-by-driver")
-def driver_still_drives_the_cards(
-    driver: Driver, gpus: Reading[Gpus], kernel_log: Reading[KernelLog]
-) -> Iterator[Finding]:
-    """Has this driver branch dropped one of the cards?"""
-    mine = branch(driver.version or driver.kernel_module_version)
-    # NVRM: The NVIDIA Tesla V100 GPU installed in this system is supported through the NVIDIA 580.xx Legacy drivers.
-    legacy = [
-        line for line in (kernel_log.value.lines if kernel_log.value else ()) if "Legacy drivers" in line
-    ]
-    for index, gpu in enumerate(gpus.value.items if gpus.value else ()):
-        last = last_branch_for(gpu.compute_capability)
-        if mine and last and mine > last and driver.cuda_init_error != 0 and not legacy:
-            yield _dropped(
-                gpu.name or gpu.compute_capability,
-                mine,
-                last,
-                "warn",
-                f"gpus.items[{index}].compute_capability",
-                gpu.compute_capability,
-            )
-    for line in legacy[:1]:
-        yield _dropped("GPU", mine or 0, _legacy_branch(line), "fail", "kernel_log.lines", line)  # fmt: skip
-
-
-def _legacy_branch(line: str) -> int:
-    # supported through the NVIDIA 580.xx Legacy drivers
-    found = re.search(r"NVIDIA (\d+)\.xx Legacy", line)
-    return int(found[1]) if found else 580
-
-
-def _dropped(name: str, mine: int, last: int, level: Level, fact: str, value: str) -> Finding:
-    return Finding(
-        id="gpu-dropped-by-driver",
-        level=level,
-        subject=name,
-        title=t("driver branch {branch} no longer drives {gpu}: {last} was the last that does", branch=mine, gpu=name, last=last),
-        evidence=(Evidence(fact=fact, value=value),),
-        advice=t("Use a machine with a driver of branch {last} for this card, with a torch build for CUDA 12.6.", last=last),
-        cause_of=("no-gpu-visible", "cuda-init-fails"),
-    )  # fmt: skip
-
-
-@check("driver-unknown-to-this-version")
-def driver_is_in_the_table(driver: Driver, host: Reading[Host]) -> Iterator[Finding]:
-    """Is the driver newer than everything this version of the doctor knows?"""
-    mine = branch(driver.version)
-    if mine and mine > newest_known_branch() and not is_windows_driver(host):
-        yield Finding(
-            id="driver-unknown-to-this-version",
-            level="note",
-            subject=f"driver {driver.version}",
-            title=t("driver {driver} is newer than this version of the doctor ({known} is the newest it knows): it is judged by what it says of itself", driver=driver.version or "", known=newest_known_branch()),
-            evidence=evidence(driver__version=driver.version, driver__cuda_version=driver.cuda_version),
-        )  # fmt: skip

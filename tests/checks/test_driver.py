@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from doctor.model import Host, KernelLog
+from doctor.model import Host, KernelLog, Reading
 from tests.checks.gpu_box import INSIDE, OUTSIDE, cards, driver, rented
 from tests.checks.judged import loud, said, the, torch
 
@@ -132,7 +132,11 @@ def test_a_container_is_restarted_a_machine_of_ones_own_rebooted() -> None:
     assert "apt-mark hold" in own
 
 
-LEGACY = "NVRM: The NVIDIA Tesla V100-SXM2-16GB GPU installed in this system is supported through the NVIDIA 580.xx Legacy drivers."
+LEGACY = (
+    "NVRM: The NVIDIA Tesla V100-SXM2-16GB GPU installed in this system is",
+    "NVRM:  supported through the NVIDIA 580.xx Legacy drivers. Please",
+    "NVRM:  information.  The 595.45.04 NVIDIA driver will ignore",
+)
 
 
 @pytest.mark.parametrize(
@@ -159,8 +163,18 @@ def test_a_dropped_card_that_works_is_not_doubted() -> None:
 
 
 def test_the_kernel_log_names_a_dropped_card_that_nvml_no_longer_lists() -> None:
-    given = said(driver=driver("595.45.04"), kernel_log=KernelLog(lines=(LEGACY,)))
-    assert given["gpu-dropped-by-driver"] == "fail"
+    found = the("gpu-dropped-by-driver", driver=driver("595.45.04"), kernel_log=KernelLog(lines=LEGACY))
+    assert (found.level, found.subject) == ("fail", "Tesla V100-SXM2-16GB")
+    assert "branch 580" in str(found.advice)
+
+
+def test_a_card_that_wants_the_open_kernel_module() -> None:
+    log = KernelLog(lines=("NVRM: installed in this system requires use of the NVIDIA open kernel modules.",))
+    given = said(driver=driver("570.124.06", pci_gpu_count=1), gpus=Reading(status="absent"), kernel_log=log)
+    assert given["gpu-needs-open-kernel-module"] == "fail"
+    assert "gpu-needs-open-kernel-module" not in said(
+        driver=driver("570.124.06"), kernel_log=KernelLog(lines=LEGACY)
+    )
 
 
 def test_a_driver_newer_than_the_table_is_a_note() -> None:
