@@ -196,7 +196,7 @@ _SITE = re.compile(r"/(site|dist)-packages/?$")
 
 @check("pythonpath-with-other-packages")
 def pythonpath_brings_no_other_environment(
-    environment: Environment, python: Reading[Python]
+    environment: Environment, python: Reading[Python], packages: Reading[Packages]
 ) -> Iterator[Finding]:
     """Does PYTHONPATH put another environment's packages before the judged one's?"""
     value = environment.get("PYTHONPATH")
@@ -206,15 +206,25 @@ def pythonpath_brings_no_other_environment(
         for part in (value or "").split(":")
         if _SITE.search(part) and not (prefix and part.startswith(prefix.rstrip("/") + "/"))
     ]
+    items = packages.value.items if packages.value else ()
+    mixed = [
+        item.name
+        for item in items
+        if item.name in ("torch", "numpy", "transformers")
+        and item.location.rstrip("/") in {one.rstrip("/") for one in others}
+    ]
     if others and value:
         yield Finding(
             id="pythonpath-with-other-packages",
-            level="warn" if prefix else "note",
+            level="warn" if mixed else "note",
             subject="PYTHONPATH",
             title=t(
-                "PYTHONPATH puts {folder} before the environment's own packages: two copies of torch or numpy get mixed",
+                "PYTHONPATH puts {folder} before the environment's own packages: {names} come from there",
                 folder=others[0],
-            ),
+                names=", ".join(mixed),
+            )
+            if mixed
+            else t("PYTHONPATH puts {folder} before the environment's own packages", folder=others[0]),
             evidence=evidence(environment__variables__PYTHONPATH=value, python__prefix=prefix),
             advice=t("unset {name}", name="PYTHONPATH"),
             cause_of=("duplicate-distribution-metadata",),

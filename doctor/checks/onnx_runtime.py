@@ -98,6 +98,13 @@ def onnxruntime_finds_its_cuda(
             cuda=cuda,
             own=own,
         )
+    elif not own and (found := _majors_here(packages, libraries)) and cuda not in found:
+        why = t(
+            "onnxruntime-gpu {have} links CUDA {cuda}, and only CUDA {found} is here: it falls back to the CPU in silence",
+            have=have,
+            cuda=cuda,
+            found=", ".join(sorted(found)),
+        )
     elif own and major(own) == cuda and _other_cudnn(torch, packages, cudnn):
         why = t(
             "onnxruntime-gpu {have} links cuDNN {cudnn}, torch brings another major of it: it falls back to the CPU in silence",
@@ -106,7 +113,8 @@ def onnxruntime_finds_its_cuda(
         )
     else:
         return
-    unsure = libraries.status == "failed" and not (served and int(major(served) or 0) < int(cuda))
+    unread = libraries.status == "failed" or bool(libraries.value and "items" in libraries.value.unread)
+    unsure = unread and not (served and int(major(served) or 0) < int(cuda))
     yield Finding(
         id="onnxruntime-cuda-major-mismatch",
         level="warn" if unsure else "fail",
@@ -117,8 +125,13 @@ def onnxruntime_finds_its_cuda(
     )
 
 
+def _majors_here(packages: Packages, libraries: Reading[Libraries]) -> set[str]:
+    """Return the CUDA majors of which a runtime lies here: a wheel, a library file, or a toolkit."""
+    return {one for one in ("11", "12", "13", "14") if _major_is_here(packages, libraries, one)}
+
+
 def _major_is_here(packages: Packages, libraries: Reading[Libraries], wanted: str) -> bool:
-    """Whether a CUDA runtime of that major lies here: a wheel, a library file, or a toolkit."""
+    """Whether a CUDA runtime of that major lies here."""
     if any(item.name.endswith(f"-cu{wanted}") for item in packages.items):
         return True
     found = libraries.value

@@ -35,6 +35,9 @@ CORE = (
 """What a training run imports: a broken requirement of these is said, of others only counted."""
 
 
+ABSENT = "not installed"
+
+
 def normal(name: str) -> str:
     return name.lower().replace("_", "-").replace(".", "-")
 
@@ -127,7 +130,8 @@ def requirements_of_the_installed_are_met(
                 continue
             trouble = _trouble(packages, name, requirement)
             pins_torch = name == "torch" and "==" in str(requirement.specifier)
-            if trouble and (item.name in CORE or pins_torch):
+            serious = trouble == ABSENT or _below_its_floor(packages, name, requirement)
+            if trouble and ((item.name in CORE and serious) or pins_torch):
                 yield _unmet(packages, python, item, requirement, trouble)
             elif trouble:
                 of_others.append(
@@ -155,7 +159,14 @@ def _trouble(packages: Packages, name: str, requirement: Requirement) -> str:
     have = packages.version(name)
     if have:
         return have if within(have, str(requirement.specifier)) is False else ""
-    return "not installed" if packages.is_missing(name) and packages.complete else ""
+    return ABSENT if packages.is_missing(name) and packages.complete else ""
+
+
+def _below_its_floor(packages: Packages, name: str, requirement: Requirement) -> bool:
+    """Whether a lower bound or an exact pin is missed; a mere upper bound is often only caution."""
+    have = packages.version(name)
+    floors = [str(one) for one in requirement.specifier if one.operator in (">=", ">", "==", "~=", "===")]
+    return any(within(have, one) is False for one in floors)
 
 
 def _unmet(
@@ -172,7 +183,7 @@ def _unmet(
             version=item.version,
             wanted=wanted,
         )
-        if trouble == "not installed"
+        if trouble == ABSENT
         else t(
             "{name} {version} needs {wanted}, {have} is installed",
             name=item.name,

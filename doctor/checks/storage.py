@@ -201,12 +201,8 @@ def disks_have_inodes(storage: Storage, workload: Reading[Workload]) -> Iterator
     watched |= {item.path: item for item in storage.mounts if item.inodes_free == 0 and not item.read_only}
     for mount in watched.values():
         spare, total = mount.inodes_free, mount.inodes_total
-        if (
-            spare is None
-            or total == 0
-            or mount.fstype in ("btrfs", "zfs", "9p", "vfat")
-            or mount.fstype.startswith("fuse")
-        ):
+        counts_none = mount.fstype in ("btrfs", "zfs", "9p", "vfat") or mount.fstype.startswith("fuse")
+        if spare is None or total == 0 or (total is None and counts_none):
             continue
         refused = any(
             probe.errno == 28 and storage.mount(probe.path) is mount for probe in storage.write_probes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.model import Environment, Packages, Python
+from doctor.model import Distribution, Environment, Packages, Python
 from tests.checks.judged import packages, said, the, torch, variables
 
 
@@ -130,12 +130,14 @@ def test_hub_variables(environment: dict[str, str], installed: Packages, expecte
 
 
 def test_pythonpath_with_another_environments_packages() -> None:
-    path: Environment = variables(PYTHONPATH="/opt/conda/lib/python3.10/site-packages")
-    assert said(environment=path, python=Python(prefix="/root/venv")) == {
-        "pythonpath-with-other-packages": "warn"
-    }
+    folder = "/opt/conda/lib/python3.10/site-packages"
+    path: Environment = variables(PYTHONPATH=folder)
+    mixed = Packages(items=(Distribution(name="numpy", version="2.1", location=folder),))
+    venv = Python(prefix="/root/venv")
+    assert said(environment=path, python=venv, packages=mixed) == {"pythonpath-with-other-packages": "warn"}
+    assert said(environment=path, python=venv) == {"pythonpath-with-other-packages": "note"}
     assert said(environment=path, python=Python(prefix="/opt/conda")) == {}
-    assert said(environment=variables(PYTHONPATH="/root/project"), python=Python(prefix="/root/venv")) == {}
+    assert said(environment=variables(PYTHONPATH="/root/project"), python=venv) == {}
 
 
 def test_wandb_disabled_is_not_read_by_transformers_5() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from doctor.model import Driver, Extension, FoundLibrary, Libraries, Packages, Reading
+from doctor.model import Driver, Extension, FoundLibrary, Libraries, Packages, Reading, t
 from tests.checks.judged import loud, packages, said, torch
 
 BOTH = packages(onnxruntime="1.23.2", onnxruntime_gpu="1.23.2")
@@ -89,6 +89,22 @@ CUBLAS_11 = Libraries(
             {"packages": packages(onnxruntime_gpu="1.27.0"), "torch": torch("2.14.1+cu130")},
             {},
             id="CUDA 13 with torch's 13",
+        ),
+        pytest.param(
+            {"packages": packages(onnxruntime_gpu="1.23.2"), "libraries": CUBLAS_11},
+            {MISMATCH: "fail"},
+            id="no torch, a toolkit of another major",
+        ),
+        pytest.param(
+            {
+                "packages": packages(onnxruntime_gpu="1.23.2"),
+                "libraries": Libraries(unread={"items": t("no ldconfig")}, nvcc_version="11.8"),
+            },
+            {MISMATCH: "warn"},
+            id="a list of libraries that is not whole",
+        ),
+        pytest.param(
+            {"packages": packages(onnxruntime_gpu="1.23.2")}, {}, id="no torch, nobody looked for libraries"
         ),
         pytest.param(
             {"packages": packages(onnxruntime_gpu="1.60.0"), "torch": torch("3.2.0+cu150")},

@@ -41,6 +41,11 @@ PYTHON = Python(version="3.8.18", executable="/opt/py/bin/python")
         pytest.param(needing("accelerate", "psutil>=5", psutil="6.1.0"), {}, id="met"),
         pytest.param(needing("accelerate", "psutil>=5", psutil="4.0"), {UNMET: "warn"}, id="too old"),
         pytest.param(
+            needing("datasets", "fsspec<=2025.3.0", fsspec="2025.10.0"),
+            {UNMET: "note"},
+            id="above an upper bound",
+        ),
+        pytest.param(
             needing("my-lab-tools", "psutil>=5"), {UNMET: "note"}, id="of other packages only counted"
         ),
         pytest.param(

@@ -21,7 +21,12 @@ BILLION = 1_000_000_000
             {}, 0.4, {BUDGET: "fail", "disk-nearly-full": "warn"}, id="no checkpoint fits in 0.4 GB"
         ),
         pytest.param({}, 30, {}, id="nothing is known of the model"),
-        pytest.param({"model_parameters": 22_000_000}, 0.8, {"disk-nearly-full": "warn"}, id="a small model fits in 0.8 GB"),
+        pytest.param(
+            {"model_parameters": 22_000_000},
+            0.8,
+            {"disk-nearly-full": "warn"},
+            id="a small model fits in 0.8 GB",
+        ),
         pytest.param(
             {"model_parameters": 7 * BILLION},
             10,

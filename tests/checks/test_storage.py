@@ -150,6 +150,12 @@ def test_nearly_full_disks(one: Mount, expected: dict[str, str]) -> None:
         pytest.param(
             mount("/data", 50, inodes_free=0, inodes_total=0), {}, id="a share that reports none at all"
         ),
+        pytest.param(
+            mount("/data", 50, 200, "fuse", inodes_free=0, inodes_total=200_000),
+            {"inode-exhausted": "fail"},
+            id="AutoDL's shared file system, which counts them",
+        ),
+        pytest.param(mount("/data", 50, 200, "fuse.x", inodes_free=0), {}, id="a fuse that may count none"),
     ],
 )
 def test_inodes(one: Mount, expected: dict[str, str]) -> None:
