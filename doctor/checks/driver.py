@@ -83,7 +83,7 @@ def driver_runs_torch(
         ),
         advice=_for_arm(_serves(driver, windows))
         if is_arm(host)
-        else _older_build(driver, torch, windows, gpus, is_tenant(container, platform), python, packages),
+        else _older_build(driver, torch, windows, gpus, is_tenant(container, platform), platform, python, packages),
         cause_of=("torch-sees-no-gpu", "cuda-init-fails"),
         fix="torch-for-driver",
     )  # fmt: skip
@@ -109,10 +109,12 @@ def _older_build(
     windows: bool,
     gpus: Reading[Gpus],
     tenant: bool,
+    platform: Reading[Platform],
     python: Reading[Python],
     packages: Reading[Packages],
 ) -> Text:
     version = driver.version or driver.kernel_module_version or ""
+    rented = platform.value.name if platform.value else ""
     serves = _serves(driver, windows)
     builds = best_torch_builds(
         version,
@@ -129,15 +131,27 @@ def _older_build(
             needed=needed,
         )
     command = install_torch(builds[0], python, packages)
-    if tenant:
-        return t(
-            "Take the build that runs on this driver: {command} (the driver is the host's; else rent a machine with driver {needed} or newer).",
-            command=command, needed=needed,
-        )  # fmt: skip
-    return t(
+    return _for_tenant(rented, command, needed) if tenant else t(
         "Take the build that runs on this driver: {command} (or have the driver replaced by {needed} or newer).",
         command=command, needed=needed,
     )  # fmt: skip
+
+
+def _for_tenant(rented: str, command: str, needed: str) -> Text:
+    """The driver is the host's: say how another host is found."""
+    if rented == "runpod":
+        return t(
+            "Take the build that runs on this driver: {command} (or deploy on a host with driver {needed} or newer: filter by CUDA version when you deploy).",
+            command=command,
+            needed=needed,
+        )
+    if rented in ("autodl", "vast"):
+        return t(
+            "Take the build that runs on this driver: {command} (or rent a host with driver {needed} or newer: the offers show the highest CUDA each one serves).",
+            command=command,
+            needed=needed,
+        )
+    return t("Take the build that runs on this driver: {command} (the driver is the host's; else rent a machine with driver {needed} or newer).", command=command, needed=needed)  # fmt: skip
 
 
 @check("nvml-driver-library-mismatch")

@@ -101,6 +101,19 @@ def test_a_tenant_is_not_told_to_replace_the_driver() -> None:
     assert "driver replaced" in own
 
 
+@pytest.mark.parametrize(
+    ("platform", "word"),
+    [
+        ("runpod", "filter by CUDA version"),
+        ("autodl", "offers show the highest CUDA"),
+        ("lambda", "rent a machine"),
+    ],
+)
+def test_how_another_host_is_found_depends_on_the_platform(platform: str, word: str) -> None:
+    found = the("driver-too-old-for-torch-cuda", driver=driver("550.90.07", "12.4"), torch=torch("2.12.0+cu130"), gpus=cards(), platform=rented(platform), container=INSIDE)  # fmt: skip
+    assert word in str(found.advice)
+
+
 def test_nothing_published_runs_here_is_said_so() -> None:
     found = the(
         "driver-too-old-for-torch-cuda",
