@@ -63,7 +63,7 @@ def decode_snapshot(raw: bytes, name: str) -> Snapshot:
         )
     try:
         tree = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadSnapshot(
             t("{file} is not JSON, or was cut short: {error}", file=name, error=str(error))
         ) from None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import enum
+import errno
 import importlib
 import os
 import signal
@@ -133,7 +134,9 @@ def _saved_language() -> str | None:
 
 def _guarded(function: object, namespace: argparse.Namespace, language: str) -> int:
     try:
-        return int(function(namespace))  # type: ignore[operator]
+        code = int(function(namespace))  # type: ignore[operator]
+        sys.stdout.flush()
+        return code
     except CommandError as error:
         complain(error.text)
         return int(error.code)
@@ -143,6 +146,12 @@ def _guarded(function: object, namespace: argparse.Namespace, language: str) -> 
         # The reader (head, less) left: not an error. Python would complain again while flushing at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return int(128 + signal.SIGPIPE)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        complain(error)
+        return int(Exit.FOUND)
 
 
 def complain(text: object) -> None:
