@@ -78,6 +78,7 @@ def _sections(is_readonly: bool) -> Sequence[tuple[str, list[tuple[str, str]]]]:
     if not is_readonly:
         profiles.append(("s", say("start a run, after a question")))
         run.insert(1, ("s", say("stop the run, after a question: it saves and can be resumed")))
+        run.insert(2, ("r", say("resume a run that is over, after a question")))
     return (
         (say("Everywhere"), everywhere),
         (say("Machine"), machine),

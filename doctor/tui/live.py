@@ -53,6 +53,10 @@ class LiveSource:
         self._started.append(service.start_run(planned))
         return str(self._started[-1].run.path)
 
+    def resume(self, name: str) -> None:
+        self._reap()
+        self._started.append(service.resume_run(name))
+
     def stop(self, name: str) -> None:
         if not service.stop_run(name):
             raise Refused((say("it does not run any more"),))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.text import Text as Styled
 from textual.message import Message
 
 from doctor.tui.source import Examination, PlanRow, ProfileRow, RunRow
@@ -52,12 +53,12 @@ class RunStarted(Message):
         self.name = name
 
 
-class StopAnswered(Message):
-    """The run was told to save and stop (its events say when it has), or not: ``trouble`` says why."""
+class Answered(Message):
+    """What came of an act (stop, resume), in words to show. The run's own events say what it made of it."""
 
-    def __init__(self, trouble: str = "") -> None:
+    def __init__(self, words: Styled) -> None:
         super().__init__()
-        self.trouble = trouble
+        self.words = words
 
 
 class Trouble(Message):

@@ -137,7 +137,7 @@ class ProfilesScreen(BaseScreen):
             return [Styled("… " + say("looking for profiles"), "dim")]
         return [
             Styled(
-                say(t("{count} profiles; Enter shows the plan with its reasons", count=len(self.profiles))),
+                say(t("profiles: {count}; Enter shows the plan with its reasons", count=len(self.profiles))),
                 "dim",
             )
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.text import Text as Styled
@@ -17,7 +17,7 @@ from doctor.render.layout import indent
 from doctor.tui.background import in_background
 from doctor.tui.base_screen import BaseScreen
 from doctor.tui.confirm_screen import ConfirmScreen
-from doctor.tui.messages import RunRead, StopAnswered, Trouble
+from doctor.tui.messages import Answered, RunRead, Trouble
 from doctor.tui.source import Watcher
 from doctor.tui.trouble import sentence
 from doctor.tui.view import RunView, look_at
@@ -71,6 +71,7 @@ class RunScreen(BaseScreen):
         Binding("tab", "next_pane(1)", t("Pane").msgid, key_display="Tab"),
         Binding("shift+tab", "next_pane(-1)", t("Previous pane").msgid, show=False),
         Binding("s", "stop", t("Stop").msgid),
+        Binding("r", "resume", t("Resume").msgid),
         Binding("p,space", "pause", t("Pause").msgid),
         Binding("g", "log_scale", t("Log y").msgid),
         Binding("escape", "leave", t("Back").msgid, key_display="Esc"),
@@ -91,7 +92,8 @@ class RunScreen(BaseScreen):
         self._watcher: Watcher | None = None
         self._is_polling = False
         self._trouble = ""
-        self._stop_note: Styled | None = None
+        self._answer: Styled | None = None
+        """What came of the last act; gone when the run has changed its state since."""
 
     def body(self) -> ComposeResult:
         head = Rows(self._head, id="run-head")
@@ -151,6 +153,7 @@ class RunScreen(BaseScreen):
         was_over = self.view is not None and self.view.is_over
         self.view, self._trouble = message.view, ""
         if was_over != message.view.is_over:
+            self._answer = None
             self.refresh_bindings()
         self._redraw_shown()
 
@@ -185,8 +188,8 @@ class RunScreen(BaseScreen):
             rows += [Styled(line, "bold red") for line in indent(self._trouble, width, "✗ ", "  ")]
         if self.is_paused:
             rows.append(Styled("‖ " + say("view paused; the run goes on"), "bold reverse"))
-        if self._stop_note is not None and self.view is not None and not self.view.is_over:
-            rows.append(self._stop_note)
+        if self._answer is not None:
+            rows.append(self._answer)
         return rows
 
     def _pane(self, pane: str, width: int, height: int) -> Sequence[Styled]:
@@ -202,7 +205,12 @@ class RunScreen(BaseScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "stop":
             return not self.doctor.is_readonly and (self.view is None or not self.view.is_over)
+        if action == "resume":
+            return not self.doctor.is_readonly and self.view is not None and self._can_resume(self.view)
         return super().check_action(action, parameters)
+
+    def _can_resume(self, view: RunView) -> bool:
+        return view.is_over and view.status != "completed"
 
     def action_next_pane(self, by: int) -> None:
         names = [pane for pane, _ in pane_names()]
@@ -240,20 +248,40 @@ class RunScreen(BaseScreen):
 
     def _stop_if(self, is_confirmed: bool | None) -> None:
         if is_confirmed:
-            self._stop()
+            self._act(lambda: self.doctor.source.stop(self.run_name), _stop_answer)
+
+    def action_resume(self) -> None:
+        name = printable(self.view.name if self.view else self.run_name)
+        question = say(t("Go on with {name} from its last checkpoint?", name=name))
+        self.app.push_screen(ConfirmScreen(question, say("Resume the run")), self._resume_if)
+
+    def _resume_if(self, is_confirmed: bool | None) -> None:
+        if is_confirmed:
+            self._act(lambda: self.doctor.source.resume(self.run_name), _resume_answer)
 
     @work
-    async def _stop(self) -> None:
+    async def _act(self, act: Callable[[], None], answer: Callable[[str], Styled]) -> None:
+        """Do what may wait, then show ``answer`` of what stood in its way ("" where nothing did)."""
         try:
-            await in_background(lambda: self.doctor.source.stop(self.run_name), "stop")
+            await in_background(act, "act")
         except Exception as error:
-            self.post_message(StopAnswered(sentence(error)))
+            self.post_message(Answered(answer(sentence(error))))
         else:
-            self.post_message(StopAnswered())
+            self.post_message(Answered(answer("")))
 
-    @on(StopAnswered)
-    def _note_stop(self, message: StopAnswered) -> None:
-        asked = "■ " + say("asked to stop: it saves and leaves at the end of its step")
-        refused = say(t("it could not be stopped: {why}", why=message.trouble))
-        self._stop_note = Styled(refused, "bold red") if message.trouble else Styled(asked, "bold")
+    @on(Answered)
+    def _note_answer(self, message: Answered) -> None:
+        self._answer = message.words
         self._redraw_shown()
+
+
+def _stop_answer(trouble: str) -> Styled:
+    if trouble:
+        return Styled("✗ " + say(t("it could not be stopped: {why}", why=trouble)), "bold red")
+    return Styled("■ " + say("asked to stop: it saves and leaves at the end of its step"), "bold")
+
+
+def _resume_answer(trouble: str) -> Styled:
+    if trouble:
+        return Styled("✗ " + say(t("it could not be resumed: {why}", why=trouble)), "bold red")
+    return Styled("▶ " + say("resumed: it loads its checkpoint and goes on"), "bold")

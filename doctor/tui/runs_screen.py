@@ -91,7 +91,7 @@ class RunsScreen(BaseScreen):
         if not self.rows:
             words = say("no run here yet: pick a profile (2), or `doctor run PROFILE`")
             return [Styled(line) for line in indent(words, width, "", "")]
-        return [Styled(say(t("{count} runs, newest first", count=len(self.rows))), "dim")]
+        return [Styled(say(t("runs: {count}, newest first", count=len(self.rows))), "dim")]
 
 
 def _item(row: RunRow) -> Item:

@@ -99,6 +99,10 @@ class Source(Protocol):
         """Start a run and return its key. Raises Refused where something stops it."""
         ...
 
+    def resume(self, name: str) -> None:
+        """Go on with a run from its last checkpoint."""
+        ...
+
     def stop(self, name: str) -> None:
         """Ask a run to save and stop."""
         ...

@@ -193,6 +193,7 @@ class RecordedSource:
         self.examined = 0
         self.started: list[str] = []
         self.stopped: list[str] = []
+        self.resumed: list[str] = []
         self.failure: Exception | None = None
         """Raised by every question while it is set."""
 
@@ -234,6 +235,10 @@ class RecordedSource:
         self.answer()
         self.started.append(profile)
         return next(iter(self.run_paths))
+
+    def resume(self, name: str) -> None:
+        self.answer()
+        self.resumed.append(name)
 
     def stop(self, name: str) -> None:
         self.answer()

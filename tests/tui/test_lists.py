@@ -22,7 +22,7 @@ async def test_keyboard_alone_reaches_a_run_and_comes_back(source: RecordedSourc
     async with driven(source) as pilot:
         await settled(pilot)
         await press(pilot, "3")
-        await sees(pilot, "2 runs, newest first", "completed", "100/100", "starting")
+        await sees(pilot, "runs: 2, newest first", "completed", "100/100", "starting")
         await press(pilot, "enter")
         await sees(pilot, "step 100/100", "smoothed")
         await press(pilot, "1")
@@ -30,29 +30,29 @@ async def test_keyboard_alone_reaches_a_run_and_comes_back(source: RecordedSourc
         await press(pilot, "3")
         await sees(pilot, "smoothed")  # the run is still open under the list's name
         await press(pilot, "3")
-        await sees(pilot, "2 runs, newest first")
+        await sees(pilot, "runs: 2, newest first")
 
 
 async def test_mouse_alone_reaches_a_run(source: RecordedSource) -> None:
     async with driven(source) as pilot:
         await settled(pilot)
         await click_word(pilot, "Runs")
-        await sees(pilot, "2 runs")
+        await sees(pilot, "runs: 2")
         await click_word(pilot, "done")
         await sees(pilot, "step 100/100", "smoothed")
         await click_word(pilot, "Esc Back")
-        await sees(pilot, "2 runs")
+        await sees(pilot, "runs: 2")
 
 
 async def test_a_run_that_appears_is_listed_on_asking(source: RecordedSource, tmp_path: Path) -> None:
     async with driven(source) as pilot:
         await settled(pilot)
         await press(pilot, "3")
-        await sees(pilot, "2 runs")
+        await sees(pilot, "runs: 2")
         third = RunBuilder(tmp_path / "third").start()
         source.run_paths["third"] = third.run.path
         await press(pilot, "r")
-        await sees(pilot, "3 runs", "third")
+        await sees(pilot, "runs: 3", "third")
 
 
 async def test_no_run_yet_says_how_to_begin() -> None:
@@ -66,7 +66,7 @@ async def test_a_profile_unfolds_into_its_plan_with_reasons(source: RecordedSour
     async with driven(source) as pilot:
         await settled(pilot)
         await press(pilot, "2")
-        await sees(pilot, "2 profiles", "quickstart")
+        await sees(pilot, "profiles: 2", "quickstart")
         await press(pilot, "enter")
         await sees(pilot, "train.precision", "bf16", "the card has bf16 (compute capability 8.9)")
 
@@ -151,7 +151,7 @@ async def test_the_palette_finds_commands_by_name(source: RecordedSource) -> Non
         await pilot.press(*"Runs")
         await sees(pilot, "watch a run, live or finished")
         await pilot.press("enter")
-        await sees(pilot, "2 runs")
+        await sees(pilot, "runs: 2")
 
 
 async def test_a_list_that_cannot_be_read_says_why(source: RecordedSource) -> None:

@@ -203,6 +203,41 @@ async def test_a_run_that_is_over_cannot_be_stopped(finished: RecordedSource) ->
         assert "s Stop" not in keys_shown(pilot)
 
 
+async def test_a_stopped_run_is_resumed_after_a_question(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path / "half").start().steps(3).finish("stopped")
+    source = RecordedSource(runs=[run.run.path], clock=run.clock)
+    async with driven(source, run="half") as pilot:
+        await sees(pilot, "stopped", "r Resume")
+        await press(pilot, "r", "n")
+        assert source.resumed == []
+        await press(pilot, "r", "y")
+        await sees(pilot, "it loads its checkpoint and goes on")
+        assert source.resumed == ["half"]
+        source.is_alive = True
+        run.start(resumed_from_step=3).steps(2, first=4)
+        text = await sees(pilot, "running", "step 5/100", "s Stop")
+        assert "r Resume" not in text
+
+
+async def test_a_completed_run_cannot_be_resumed_nor_can_any_in_readonly(tmp_path: Path) -> None:
+    done = whole_run(tmp_path / "done")
+    half = RunBuilder(tmp_path / "half").start().steps(3).finish("stopped")
+    source = RecordedSource(runs=[done.run.path, half.run.path], clock=done.clock)
+    async with driven(source, run="done") as pilot:
+        await sees(pilot, "completed")
+        assert "r Resume" not in keys_shown(pilot)
+    async with driven(source, run="half", is_readonly=True) as pilot:
+        await sees(pilot, "stopped")
+        assert "r Resume" not in keys_shown(pilot)
+
+
+async def test_epochs_are_counted_from_one(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path / "e").start(epochs=3)
+    run.trainer.write("step", 1, loss=1.0, epoch=1, samples=1, seconds=1.0)
+    async with driven(live(run), run="e") as pilot:
+        await sees(pilot, "epoch 2/3")
+
+
 async def test_quitting_touches_no_run(tmp_path: Path) -> None:
     source = live(RunBuilder(tmp_path / "busy").start().steps(3))
     async with driven(source, run="busy") as pilot:
@@ -259,7 +294,7 @@ async def test_escape_goes_back_to_the_list_and_the_language_came_along(
         await press(pilot, "l")
         await sees(pilot, "Curves", "learning rate")
         await press(pilot, "escape")
-        await sees(pilot, "1 runs, newest first", NAME)
+        await sees(pilot, "runs: 1, newest first", NAME)
 
 
 async def test_chinese_labels_keep_the_columns_of_the_panel_and_of_the_two_charts(

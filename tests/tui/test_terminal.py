@@ -81,11 +81,11 @@ def test_a_finished_run_is_seen_walked_and_left_in_tmux(
     tmux("send-keys", "Tab", "Tab")
     tmux.sees("__getitem__", "worker 4250")
     tmux("send-keys", "Escape")
-    tmux.sees("1 runs, newest first")
+    tmux.sees("runs: 1, newest first")
     tmux("send-keys", "?")
     tmux.sees("Leaving never ends a run")
     tmux("send-keys", "q")  # closes the help
-    tmux.sees("1 runs, newest first")
+    tmux.sees("runs: 1, newest first")
     tmux("send-keys", "q")
     assert tmux.exit_status() == "0"
 

@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text as Styled
 
 from doctor.language import say
-from doctor.render.layout import human_bytes, pad
+from doctor.render.layout import human_bytes, indent, pad
 from doctor.tui.view import RunView
 from doctor.tui.words import one_line
 from runner.events import number
@@ -54,7 +54,7 @@ def _gpus(view: RunView, width: int) -> Iterator[Styled]:
             if isinstance(gpu, dict):
                 yield from _gpu(gpu, width)
     elif view.gpus.get("why"):
-        yield Styled("? " + say(t("could not be read: {why}", why=one_line(view.gpus["why"]))), "magenta")
+        yield from _unknown(say(t("could not be read: {why}", why=one_line(view.gpus["why"]))), width)
     elif view.gpus:
         yield Styled(say("this machine shows no NVIDIA GPU"))
     else:
@@ -77,7 +77,7 @@ def _gpu(gpu: dict[str, Any], width: int) -> Iterator[Styled]:
         yield Styled(
             pad(say("throttled"), _LABEL) + ", ".join(printable(str(reason)) for reason in reasons), "yellow"
         )
-    yield from _unread(gpu)
+    yield from _unread(gpu, width)
 
 
 def _heat(gpu: dict[str, Any]) -> Iterator[str]:
@@ -93,13 +93,16 @@ def _heat(gpu: dict[str, Any]) -> Iterator[str]:
         yield f"{clock:.0f} MHz"
 
 
-def _unread(record: dict[str, Any]) -> Iterator[Styled]:
+def _unread(record: dict[str, Any], width: int) -> Iterator[Styled]:
     unread = record.get("unread")
     for name, why in unread.items() if isinstance(unread, dict) else ():
-        yield Styled(
-            "? " + say(t("{name} could not be read: {why}", name=printable(str(name)), why=one_line(why))),
-            "magenta",
-        )
+        label = printable(str(name))
+        yield from _unknown(say(t("{name} could not be read: {why}", name=label, why=one_line(why))), width)
+
+
+def _unknown(words: str, width: int) -> Iterator[Styled]:
+    for line in indent(words, width, "? ", "  "):
+        yield Styled(line, "magenta")
 
 
 def _host(view: RunView, width: int) -> Iterator[Styled]:
@@ -123,9 +126,9 @@ def _host(view: RunView, width: int) -> Iterator[Styled]:
     counts = (number(host.get("processes")), number(host.get("threads")))
     if counts[0] is not None:
         shown = "?" if counts[1] is None else f"{counts[1]:.0f}"
-        words = say(t("{processes} processes, {threads} threads", processes=int(counts[0]), threads=shown))
+        words = say(t("processes {processes} · threads {threads}", processes=int(counts[0]), threads=shown))
         yield _row("", words)
-    yield from _unread(host)
+    yield from _unread(host, width)
 
 
 def _split(view: RunView, width: int) -> Iterator[Styled]:

@@ -39,9 +39,9 @@ def _progress(view: RunView, width: int) -> Styled:
     if not view.started and not view.step:
         return Styled(say("no events yet: the run has just begun"), "dim")
     parts = [say(t("step {step}/{total}", step=view.step, total=view.steps_total or "?"))]
-    epoch = number(view.last.get("epoch"))
-    if epoch is not None:
-        parts.append(say(t("epoch {epoch}", epoch=f"{epoch:.2f}")))
+    epoch = _epoch(view)
+    if epoch:
+        parts.append(say(t("epoch {epoch}", epoch=epoch)))
     if view.eta_s is not None:
         parts.append(say(t("{time} left", time=human_seconds(view.eta_s))))
     if view.elapsed_s is not None:
@@ -53,6 +53,15 @@ def _progress(view: RunView, width: int) -> Styled:
     cells = max(4, min(40, width // 5))
     full = int(share * cells)
     return Styled.assemble(("█" * full, "green"), ("░" * (cells - full), "dim"), f" {share:.0%}  {words}")
+
+
+def _epoch(view: RunView) -> str:
+    """Return the epoch under way counted from 1 (``2/3``), or as the trainer gives it where that is a share."""
+    epoch, epochs = view.last.get("epoch"), view.started.get("epochs")
+    if isinstance(epoch, int) and isinstance(epochs, int):
+        return f"{min(epoch + 1, epochs)}/{epochs}"
+    value = number(epoch)
+    return "" if value is None else f"{value:.2f}"
 
 
 def _numbers(view: RunView, width: int) -> Iterator[Styled]:
