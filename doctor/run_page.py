@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from doctor.machine import load_snapshot
 from doctor.model import Snapshot
+from runner.events import RunEvent, number, read_events
 from runner.plan import Plan, PlanError, decode_plan
 from runner.rundir import RunDir
 from runner.state import RunState
@@ -29,6 +31,8 @@ class Page:
     plan: Plan | None = None
     snapshot: Snapshot | None = None
     unread: dict[str, Text] = field(default_factory=dict)
+    frames: tuple[dict[str, Any], ...] = ()
+    """The trainer's hottest functions, as ``sample-stacks`` lists them, over the whole run."""
 
 
 def collect(watcher: RunWatcher) -> Page:
@@ -36,7 +40,33 @@ def collect(watcher: RunWatcher) -> Page:
     unread: dict[str, Text] = {}
     plan, snapshot = _plan(watcher.run, unread), _snapshot(watcher.run, unread)
     now = watcher.state.last_t or 0.0
-    return Page(watcher.name, watcher.status(), watcher.state, now, plan, snapshot, unread)
+    frames = tuple(mean_frames(event for event, _ in read_events(watcher.run.events / "sampler.jsonl")))
+    return Page(watcher.name, watcher.status(), watcher.state, now, plan, snapshot, unread, frames)
+
+
+def mean_frames(events: Iterable[RunEvent], limit: int = 12) -> list[dict[str, Any]]:
+    """Return the functions of the trainer's main thread with their mean shares over all windows, hottest first.
+
+    A window lists its hottest functions only, so a mean is at most a little too low.
+    """
+    windows, sums = 0, dict[tuple[str, str], dict[str, Any]]()
+    for event in events:
+        if event.kind != "sample-stacks" or not event.data.get("samples"):
+            continue
+        windows += 1
+        for frame in event.data.get("frames") or ():
+            if frame.get("process") != "trainer" or frame.get("thread"):
+                continue
+            total = sums.setdefault(
+                (frame["function"], frame["file"]), {**frame, "self_share": 0.0, "total_share": 0.0}
+            )
+            for share in ("self_share", "total_share"):
+                total[share] += number(frame.get(share)) or 0.0
+    means = [
+        {**frame, "self_share": frame["self_share"] / windows, "total_share": frame["total_share"] / windows}
+        for frame in sums.values()
+    ]
+    return sorted(means, key=lambda frame: (-frame["self_share"], -frame["total_share"]))[:limit]
 
 
 def _plan(run: RunDir, unread: dict[str, Text]) -> Plan | None:

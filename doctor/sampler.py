@@ -153,11 +153,12 @@ class Sampler:
             print("sampler:", line, file=sys.stderr, flush=True)  # noqa: T201
 
     def _last_words(self) -> None:
+        finished = _has_finished(self.run)
         if self.window is not None:
             sample = self.window.stop()
-            if sample.stacks:
+            if sample.stacks and not finished:  # of an orderly end they would show the leaving alone
                 self._write_stacks(sample)
-        if not self.stopping and not _has_finished(self.run):
+        if not self.stopping and not finished:
             killed = (oom_kills() or 0) - (self._oom_kills or 0)
             self._note(_gone(killed), "fail")
 

@@ -26,12 +26,14 @@ import msgspec
 #                (step = optimizer updates done, counted from 1; seconds since the previous step event's update)
 # evaluation     accuracy (or the task's metric names), loss, samples, seconds, best (bool)
 # checkpoint     path, seconds, bytes, reason ("interval" "best" "signal" "end")
-# note           level ("info" "warn" "fail"), text (a Text as {"msgid", "params"})
+# note           level ("info" "warn" "fail"), text (a Text as {"msgid", "params"}), file (a path inside the run directory)
 # run-finished   outcome ("completed" "stopped" "failed" "non-finite"), steps, seconds, exit_code, error, final_dir, metrics
-# sample-host    cpu_pct, rss_bytes, memory_used_bytes, memory_limit_bytes, processes, threads, disk_free_bytes, unread {}
+# sample-host    cpu_pct, rss_bytes, memory_used_bytes, memory_limit_bytes, memory_scope ("container" "machine"), processes,
+#                threads, disk_free_bytes, unread {field: why}
 # sample-gpu     gpus [{index, name, utilization_pct, memory_used_bytes, memory_total_bytes, temperature_c, power_w,
 #                power_limit_w, sm_clock_mhz, throttle_reasons [str], unread {field: why}}], why (when none could be read)
-# sample-stacks  samples, errors, frames [{function, file, line, self_share, total_share, process}], why
+# sample-stacks  samples, errors, frames [{function, file, line, self_share, total_share, process, thread (a side thread's)}],
+#                why and trouble (its class, see doctor/stacks.py) where there are none
 KINDS = (
     "run-started", "step", "evaluation", "checkpoint", "note", "run-finished",
     "sample-host", "sample-gpu", "sample-stacks",

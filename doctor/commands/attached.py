@@ -140,7 +140,7 @@ def _ending(watcher: RunWatcher, code: int) -> list[str]:
         lines.append(
             say(t("Model: {path}", path=printable(str(run.path / str(state.finished["final_dir"])))))
         )
-    if code == Exit.STOPPED:
+    if code == Exit.STOPPED and state.finished:
         lines.append(say(t("Go on with: doctor run --resume {path}", path=printable(str(run.path)))))
     from doctor import service
 

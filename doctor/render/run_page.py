@@ -100,11 +100,10 @@ def sections(page: Page) -> Iterator[tuple[str, list[str], Rows]]:
     yield say("Where the steps' time went"), [say("part"), say("time"), say("share")], split_rows(page)
     yield say("Decisions"), [say("choice"), say("value"), say("why")], decision_rows(page)
     yield say("Events"), [say("time (UTC)"), say("what")], event_rows(page)
-    frames = page.state.stacks.get("frames") or []
     yield (
-        say("Hottest functions at the end (self, with callees)"),
+        say("Hottest functions (self, with callees)"),
         [""],
-        [[frame_line(frame).strip()] for frame in frames],
+        [[frame_line(frame).strip()] for frame in page.frames],
     )
 
 

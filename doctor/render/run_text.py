@@ -77,6 +77,8 @@ def progress_line(
     total = state.steps_total
     share = f" {100 * state.step / total:3.0f}% {bar(state.step / total, 10, unicode)}" if total else ""
     parts = [f"{say('step')} {state.step}{f'/{total}' if total else ''}{share}"]
+    if with_status and status not in ("running", "starting"):
+        parts.append(status_word(status))
     parts.append(f"{say('loss')} {figure(number(state.last.get('loss')))}")
     if state.samples_per_s.values:
         parts.append(say(t("{rate} samples/s", rate=figure(state.samples_per_s.values[-1], 3))))
@@ -86,8 +88,6 @@ def progress_line(
     eta = state.eta_seconds()
     if eta is not None and status in ("running", "starting"):
         parts.append(say(t("{time} left", time=human_seconds(eta))))
-    if with_status and status not in ("running", "starting"):
-        parts.append(status_word(status))
     return cut("  ".join(parts), width)
 
 

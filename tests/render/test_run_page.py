@@ -9,7 +9,7 @@ from typing import Any
 
 from doctor.render.curve_svg import POINTS, curve_svg
 from doctor.render.run_page import as_html, as_json, as_markdown
-from doctor.run_page import Page
+from doctor.run_page import Page, mean_frames
 from runner.events import RunEvent
 from runner.state import Curve, fold
 from runner.text import t
@@ -98,3 +98,23 @@ def test_a_long_curve_is_thinned_and_keeps_its_ends_and_its_nans() -> None:
     assert svg.count(",") < 2.2 * POINTS
     assert ">nan</text>" in svg
     assert ">4000</text>" in svg
+
+
+def test_hot_functions_are_means_over_the_run_and_the_trainers_own() -> None:
+    def window(*frames: tuple[str, float, str], samples: int = 50) -> RunEvent:
+        listed = [
+            {"function": f, "file": "a.py", "line": 1, "self_share": s, "total_share": s, "process": p}
+            for f, s, p in frames
+        ]
+        return RunEvent(
+            seq=0, t=0.0, source="sampler", kind="sample-stacks", data={"samples": samples, "frames": listed}
+        )
+
+    events = [
+        window(("step", 0.8, "trainer"), ("load", 0.2, "trainer")),
+        window(("load", 0.6, "trainer"), ("fetch", 1.0, "worker 12")),
+        window(samples=0),
+    ]
+    means = [(frame["function"], frame["self_share"]) for frame in mean_frames(events)]
+    assert [name for name, _ in means] == ["step", "load"]
+    assert [round(share, 6) for _, share in means] == [0.4, 0.4]
