@@ -64,7 +64,8 @@ def _build(release: Release, cuda: str, capabilities: Sequence[str]) -> TorchBui
     if arch is None or arch.confidence == "memory":
         return None
     native = [runs_natively(arch.names, capability) for capability in capabilities]
-    if not all(ok or runs_by_ptx(arch.names, one) for ok, one in zip(native, capabilities, strict=True)):
+    compiled = arch.names if arch.confidence == "verified" else ()
+    if not all(ok or runs_by_ptx(compiled, one) for ok, one in zip(native, capabilities, strict=True)):
         return None
     return TorchBuild(
         torch=release.version,
