@@ -103,6 +103,18 @@ MISMATCH = "accelerate-transformers-mismatch"
         ),
         pytest.param({"datasets": "2.14.6", "fsspec": "2023.10.0"}, {}, id="datasets 2.14.6 copes"),
         pytest.param(
+            {"pandas": "2.2.1", "numpy": "2.2.6"},
+            {"dependent-library-too-old": "fail"},
+            id="pandas built for NumPy 1",
+        ),
+        pytest.param({"pandas": "2.2.2", "numpy": "2.2.6"}, {}, id="the first pandas built for both"),
+        pytest.param({"pandas": "1.5.3", "numpy": "1.26.4"}, {}, id="an old pandas with NumPy 1"),
+        pytest.param(
+            {"pyarrow": "15.0.2", "numpy": "2.0.0"},
+            {"dependent-library-too-old": "fail"},
+            id="pyarrow, and datasets with it",
+        ),
+        pytest.param(
             {"torchtext": "0.18.0", "torch": "2.4.0"},
             {"dependent-library-too-old": "warn"},
             id="torchtext ended with torch 2.3",
