@@ -51,10 +51,17 @@ def test_a_python_limits_the_releases(python: str, newest: str) -> None:
 
 @pytest.mark.parametrize(
     ("driver", "capabilities"),
-    [("470.57.02", ["12.0"]), ("390.12", ["8.6"]), ("580.95.05", ["6.1", "12.0"]), ("580.95.05", ["14.0"])],
+    [("470.57.02", ["12.0"]), ("390.12", ["8.6"]), ("580.95.05", ["6.1", "12.0"])],
 )
 def test_nothing_is_named_where_nothing_runs(driver: str, capabilities: list[str]) -> None:
     assert best_torch_builds(driver, capabilities) == ()
+
+
+def test_a_card_of_the_future_gets_only_builds_that_the_driver_can_compile_for_it() -> None:
+    builds = best_torch_builds("580.95.05", ["14.0"])
+    assert builds
+    assert not any(build.native for build in builds)
+    assert {build.confidence for build in builds} == {"verified"}
 
 
 @pytest.mark.parametrize(
