@@ -118,7 +118,8 @@ def _head(name: str, status: str, width: int, colour: bool) -> list[str]:
 
 
 def _progress(state: RunState, status: str, width: int, unicode: bool) -> Iterator[str]:
-    yield progress_line(state, status, width, unicode, with_status=False)
+    if state.started or status == "starting":  # a process that is no run of ours has no steps
+        yield progress_line(state, status, width, unicode, with_status=False)
     started = state.started
     if started:
         facts = [started.get("device"), started.get("precision"), started.get("model")]
