@@ -14,7 +14,7 @@ from runner.inputs import package_inputs
 from runner.profile import Profile
 from runner.text import Text, t
 
-RUNNER_NEEDS = ("msgspec", "packaging", "transformers", "accelerate", "safetensors", "tokenizers")
+RUNNER_NEEDS = ("msgspec", "packaging", "numpy", "transformers", "accelerate", "safetensors", "tokenizers")
 OLDEST_PYTHON = (3, 10)
 
 
@@ -37,7 +37,7 @@ def missing_needs(facts: Facts, profile: Profile) -> list[Text]:
                 python=executable,
             )
         )
-    wanted = [*RUNNER_NEEDS, *(["datasets"] if profile.data.hub or profile.data.format == "parquet" else [])]
+    wanted = [*RUNNER_NEEDS, *_data_needs(profile)]
     lacking = [name for name in wanted if packages.is_missing(name)]
     command = install_command(executable, lacking, packages, python.has_pip if python else None)
     if lacking and not has_torch:  # accelerate would bring whatever torch is newest
@@ -56,6 +56,13 @@ def missing_needs(facts: Facts, profile: Profile) -> list[Text]:
         )
     problems += _input_problems(profile, packages, executable, python.has_pip if python else None)
     return problems
+
+
+def _data_needs(profile: Profile) -> list[str]:
+    data = profile.data
+    files = [data.train, data.eval] if isinstance(data.train, str) else [*data.train, *data.eval]
+    parquet = data.format == "parquet" or any(str(name).endswith((".parquet", ".pq")) for name in files)
+    return [*(["datasets"] if data.hub else []), *(["pyarrow"] if parquet else [])]
 
 
 def _python_problems(facts: Facts) -> list[Text]:

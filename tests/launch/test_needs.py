@@ -40,6 +40,19 @@ def test_the_command_names_the_torch_that_is_there() -> None:
     assert text.params["command"] == "/env/bin/python -m pip install accelerate torch==2.6.0+cu124"
 
 
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        pytest.param(DataSection(hub="imdb"), "datasets", id="data from a hub"),
+        pytest.param(DataSection(train=["/d.parquet"]), "pyarrow", id="a parquet file"),
+    ],
+)
+def test_what_the_data_needs_is_asked_for(data: DataSection, name: str) -> None:
+    profile = Profile(run=PLAIN.run, model=PLAIN.model, data=data)
+    (text,) = missing_needs(facts(*ALL), profile)
+    assert text.params["names"] == name
+
+
 def test_without_pip_the_command_is_uvs() -> None:
     (text,) = missing_needs(facts("torch==2.6.0", *RUNNER_NEEDS[1:], has_pip=False), PLAIN)
     assert str(text.params["command"]).startswith("uv pip install --python /env/bin/python msgspec")
