@@ -29,6 +29,7 @@ def ranges(text: str) -> SpecifierSet | None:
         return None
 
 
+@lru_cache(maxsize=16384)
 def within(version: str | None, bounds: str) -> bool | None:
     """Return whether ``version`` lies in ``bounds``; None when either cannot be read.
 

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from packaging.markers import Marker
+from packaging.requirements import Requirement as Parsed
 
-from doctor.checks.requirements import applies, marker_environment
+from doctor.checks.requirements import _is_met, applies, marker_environment
+from doctor.checks.versions import within
 from doctor.model import (
     Distribution,
     Host,
@@ -83,6 +85,34 @@ PYTHON = Python(version="3.8.18", executable="/opt/py/bin/python")
 def test_requirements_of_the_installed(installed: Packages, expected: dict[str, str]) -> None:
     given_ids = said(packages=installed, python=PYTHON)
     assert {name: level for name, level in given_ids.items() if name == UNMET} == expected
+
+
+@given(
+    st.sampled_from(
+        ["foo", "foo[http2]", "Foo.Bar", "foo @ https://example.org/x.whl", "foo (>=2)", "not ( a line"]
+    ),
+    st.sampled_from(
+        [
+            "",
+            ">=2",
+            "<3,>=1.5",
+            " == 2.*",
+            "~=2.1",
+            "!=2.1",
+            ">=2; python_version < '3.9'",
+            " ; os_name == 'nt'",
+        ]
+    ),
+    st.sampled_from(["1.0", "2.1", "2.1.0rc1", "3.0", ""]),
+)
+def test_the_short_way_never_calls_met_what_the_long_way_does_not(
+    name: str, bounds: str, version: str
+) -> None:
+    line = name + bounds
+    if not _is_met(line, {"foo": version, "foo-bar": version}):
+        return
+    requirement = Parsed(line)
+    assert not version or within(version, str(requirement.specifier))
 
 
 def test_what_is_not_in_an_excerpt_is_not_missing() -> None:
