@@ -130,3 +130,39 @@ def _ephemeral(
             path=path,
         ),
     )
+
+
+@check("work-on-ephemeral-disk")
+def work_outlives_a_stop(
+    storage: Storage, platform: Platform, workload: Reading[Workload]
+) -> Iterator[Finding]:
+    """Does the working directory lie on a disk that this platform empties at every stop?"""
+    place = storage.place("cwd")
+    if place is None or (workload.value and workload.value.output_dir):
+        return
+    disk, mount = disk_of(platform.name, place.path), storage.mount(place.path)
+    if disk is None or disk.get("survives_stop") is not False or (mount and mount.path != disk["path"]):
+        return
+    other = _survivor(storage, platform.name, place.path)
+    yield Finding(
+        id="work-on-ephemeral-disk",
+        level="note",
+        subject=place.path,
+        title=t(
+            "the working directory {path} is thrown away when this machine is stopped ({platform}); {other} stays",
+            path=place.path,
+            platform=_title_of(platform.name),
+            other=other.path,
+        )
+        if other
+        else t(
+            "the working directory {path} is thrown away when this machine is stopped ({platform})",
+            path=place.path,
+            platform=_title_of(platform.name),
+        ),
+        evidence=evidence(platform__name=platform.name)
+        + (Evidence(fact=f"storage.places[{storage.places.index(place)}].path", value=place.path),),
+        advice=t("Work and save below {other}.", other=other.path)
+        if other
+        else t("Push code and copy results elsewhere before it is stopped."),
+    )

@@ -195,6 +195,21 @@ def test_the_advice_names_the_disk_that_stays() -> None:
     assert "Write to /workspace/a" in str(found.advice)
 
 
+@pytest.mark.parametrize(
+    ("platform", "cwd", "found"),
+    [
+        pytest.param("runpod", "/root/project", True, id="RunPod: container disk"),
+        pytest.param("runpod", "/workspace/project", False, id="RunPod: volume"),
+        pytest.param("autodl", "/root/project", False, id="AutoDL keeps it over a stop"),
+        pytest.param("", "/root/project", False, id="no platform recognised"),
+    ],
+)
+def test_the_working_directory_on_a_disk_that_is_emptied(platform: str, cwd: str, found: bool) -> None:
+    storage = disks(mount("/", 40, fstype="overlay"), VOLUME, cwd=cwd)
+    given = said(storage=storage, platform=Platform(name=platform))
+    assert given.get("work-on-ephemeral-disk") == ("note" if found else None)
+
+
 NET, SLOW = "data-on-network-mount", "data-on-slow-disk"
 MB = 1 << 20
 
