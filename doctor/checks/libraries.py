@@ -36,7 +36,7 @@ def loader_finds_torchs_own_libraries(
         if library.found_by != "LD_LIBRARY_PATH":
             continue
         own = _bundled_version(library.soname, torch, packages.value, libraries)
-        level = _clash(library, own) if own else None
+        level = _clash(library, own, torch) if own else None
         if level and own:
             worst.setdefault(level, []).append((index, library, own))
     for level in ("fail", "warn", "note"):
@@ -86,11 +86,12 @@ def _suffix(torch: Torch) -> tuple[str, ...]:
     return ("", (torch.cuda or "").partition(".")[0])
 
 
-def _clash(library: FoundLibrary, own: str) -> Level | None:
+def _clash(library: FoundLibrary, own: str, torch: Torch) -> Level | None:
     """Return how bad it is that ``library`` comes before the bundled version ``own``.
 
     cuDNN's parts must be of exactly one version. The others stay compatible inside a major: an older one lacks
-    symbols, a newer one serves.
+    symbols, a newer one serves. nvJitLink is looked for by NVIDIA's own libraries, which ask LD_LIBRARY_PATH first; what
+    torch itself asks for may be found by its own path since 2.1, so that is a warning there.
     """
     theirs, mine = number(library.version), number(own)
     component = COMPONENTS.get(library.soname.partition(".so")[0])
@@ -104,7 +105,9 @@ def _clash(library: FoundLibrary, own: str) -> Level | None:
         return "warn" if theirs < mine else None
     if theirs[0] != mine[0]:
         return None
-    return "fail" if theirs[:2] < mine[:2] else None
+    if theirs[:2] >= mine[:2]:
+        return None
+    return "fail" if component == "nvjitlink" or number(torch.version) < (2, 1) else "warn"
 
 
 def _same(one: Number, other: Number) -> bool:
