@@ -135,9 +135,14 @@ def build_model(plan: Plan, task: Task, tokenizer: Any) -> tuple[torch.nn.Module
     if len(tokenizer) > built.get_input_embeddings().weight.shape[0]:
         built.resize_token_embeddings(len(tokenizer))
     if model.gradient_checkpointing:
-        built.gradient_checkpointing_enable({"use_reentrant": False})
-        built.config.use_cache = False
+        checkpoint_activations(built)
     return built.float(), new
+
+
+def checkpoint_activations(model: Any) -> None:
+    """Keep fewer activations and compute them again in the backward pass, with the same dropout."""
+    model.gradient_checkpointing_enable({"use_reentrant": False})
+    model.config.use_cache = False
 
 
 def _label_settings(task: Task) -> dict[str, Any]:

@@ -42,6 +42,9 @@ class TrainState(msgspec.Struct, kw_only=True):
     threads: int
     device_name: str
     micro_batch_size: int
+    """As learnt from running out of memory, or the plan's."""
+    eval_batch_size: int
+    gradient_checkpointing: bool
     windows_done: int = 0
     """Windows consumed, skipped ones too: the position in the data."""
     updates_done: int = 0

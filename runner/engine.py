@@ -6,6 +6,7 @@ step.
 from __future__ import annotations
 
 import contextlib
+import gc
 import time
 from typing import Any
 
@@ -75,6 +76,12 @@ class Engine:
         self.drop_gradients(optimizer)
         if self.scaler.is_enabled():
             self.scaler.update(self.scaler.get_scale())
+
+    def free_memory(self) -> None:
+        """Give back what is no longer held, so that the next try finds it."""
+        gc.collect()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
 
     def scaler_state(self) -> dict[str, float]:
         return {key: float(value) for key, value in self.scaler.state_dict().items()}

@@ -33,6 +33,14 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(_escape_character, text.replace("\\", "\\\\"))
 
 
+def shown(text: str) -> str:
+    """Return one line of ``text`` safe for a terminal: what :func:`printable` escapes is escaped, backslashes stay.
+
+    For showing only: a name that was stored with :func:`printable` reads as it was stored.
+    """
+    return text if text.isascii() and text.isprintable() else _UNPRINTABLE.sub(_escape_character, text)
+
+
 def _escape_character(match: re.Match[str]) -> str:
     code = ord(match[0])
     if 0xDC80 <= code <= 0xDCFF:  # a byte that os.fsdecode could not decode

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import torch
 
-from runner.build import build_model
+from runner.build import build_model, checkpoint_activations
 from runner.checkpoint import (
     BadCheckpoint,
     Saver,
@@ -28,10 +28,11 @@ from runner.checkpoint import (
 )
 from runner.data import Prepared, batches, flat
 from runner.engine import LOWEST_SCALE, Engine, SplitClock
-from runner.evaluation import evaluate
+from runner.evaluation import Evaluation, evaluate
 from runner.final import write_final
 from runner.inputs import InputError
 from runner.journal import Journal
+from runner.oom import is_out_of_memory, next_smaller
 from runner.optim import make_optimizer, set_lr
 from runner.order import Window, position_of, windows_of_epoch, windows_total
 from runner.plan import Plan
@@ -103,7 +104,10 @@ class Trainer:
             threads=self.settings.threads,
             device_name=device_name(self.engine.device),
             micro_batch_size=self.settings.micro_batch_size,
+            eval_batch_size=self.train.eval_batch_size,
+            gradient_checkpointing=plan.profile.model.gradient_checkpointing,
         )
+        self._updating = False
 
     # -- the loop -----------------------------------------------------------------------------------------------
     def train_all(self, resume: bool, approximate: bool = False) -> Finished:
@@ -129,7 +133,8 @@ class Trainer:
                     return self._leave_on_signal()
                 if self._ended():
                     break
-                self._one_window(window, stream, epoch)
+                if not self._window_fits(window, stream, epoch):
+                    break  # the same window again, cut smaller
                 self._save_if_due()
             stream.close()
         if not self._evaluate_if_due() or self.stop:
@@ -148,6 +153,69 @@ class Trainer:
             self.state.micro_batch_size,
             self.train.bucketing,
         )
+
+    def _window_fits(self, window: Window, stream: Any, epoch: int) -> bool:
+        """Do one window; return False where memory was short and the window is to be tried again, cut
+        smaller."""
+        trouble = ""
+        buffers = float_buffers(self.engine.bare_model)
+        try:
+            self._one_window(window, stream, epoch)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            trouble = str(error).partition("\n")[0][:200]
+        # Past the except block the error, its frames and their tensors are gone, and their memory with them.
+        if trouble:
+            self._make_room(trouble, buffers)
+        return not trouble
+
+    def _make_room(self, trouble: str, buffers: dict[str, torch.Tensor]) -> None:
+        """Go back to before the window and take the next smaller way to do it.
+
+        Raises:
+            InputError: when there is none.
+        """
+        self.engine.forget_window(self.optimizer)
+        self.engine.free_memory()
+        if self._updating:
+            self._updating = False
+            self._go_back_to_last_good()
+        else:
+            self.engine.bare_model.load_state_dict(buffers, strict=False)
+        state, step = self.state, self.state.windows_done + 1
+        smaller = next_smaller(state.micro_batch_size, self.train.batch_size)
+        if smaller is not None:
+            text = t(
+                "step {step}: out of memory ({why}); the same batch again in micro-batches of {smaller} instead of {size}",
+                step=step,
+                why=trouble,
+                smaller=smaller,
+                size=state.micro_batch_size,
+            )
+            state.micro_batch_size = smaller
+        elif not state.gradient_checkpointing:
+            text = t("step {step}: out of memory even one by one ({why}); gradient checkpointing is switched on",
+                     step=step, why=trouble)  # fmt: skip
+            state.gradient_checkpointing = True
+            checkpoint_activations(self.engine.bare_model)
+        else:
+            raise InputError(t("step {step}: out of memory even one sample at a time with gradient checkpointing ({why}); "
+                               "take a smaller model or a smaller train.max_length", step=step, why=trouble))  # fmt: skip
+        self.journal.note("warn", text, step)
+
+    def _go_back_to_last_good(self) -> None:
+        """An update was cut off half-way: some weights have it, some do not. Take the last good ones."""
+        self.saver.wait()
+        self._say_saves()
+        folder = newest_good(self.run, self._say_bad)
+        if folder is not None:
+            self._load(folder, read_state(folder))
+            return
+        fresh, _ = build_model(self.plan, self.data.task, self.data.tokenizer)
+        self.engine.bare_model.load_state_dict(fresh.state_dict())
+        self.optimizer.state.clear()
+        self.state.windows_done = self.state.updates_done = self.state.samples_done = 0
 
     def _one_window(self, window: Window, stream: Any, epoch: int) -> None:
         """Forward and backward over the micro-batches of one window, then one update."""
@@ -185,7 +253,9 @@ class Trainer:
         finite = math.isfinite(sum(losses)) and math.isfinite(norm)
         if finite:
             state.bad_windows_in_a_row = 0
+            self._updating = True
             updated = self.engine.update(self.optimizer)
+            self._updating = False
             self.engine.drop_gradients(self.optimizer)
             return updated
         state.non_finite_windows += 1
@@ -232,10 +302,7 @@ class Trainer:
         state = self.state
         if not self._due(self.train.evaluate_every) or state.evaluated_at == state.windows_done:
             return True
-        seed = seed_for(self.seed, "loader", -1)
-        result = evaluate(
-            self.engine, self.data, self.train.eval_batch_size, seed, self.settings.workers, self.stop
-        )
+        result = self._evaluate_in_memory()
         if result is None:
             return False
         best = self._take_in(result.metrics)
@@ -252,6 +319,25 @@ class Trainer:
         if best and (self.train.restore_best or self.train.patience):
             self._save("best")
         return True
+
+    def _evaluate_in_memory(self) -> Evaluation | None:
+        """Evaluate, in smaller batches where memory is short; that never touches the training's."""
+        seed, workers = seed_for(self.seed, "loader", -1), self.settings.workers
+        while True:
+            size, trouble = self.state.eval_batch_size, ""
+            try:
+                return evaluate(self.engine, self.data, size, seed, workers, self.stop)
+            except (RuntimeError, MemoryError) as error:
+                if size == 1 or not is_out_of_memory(error):
+                    raise
+                trouble = str(error).partition("\n")[0][:200]
+            self.engine.free_memory()
+            self.state.eval_batch_size = size // 2
+            self.journal.note(
+                "warn",
+                t("evaluation out of memory ({why}); again {size} at a time", why=trouble, size=size // 2),
+                self.state.windows_done,
+            )
 
     def _take_in(self, metrics: dict[str, float]) -> bool:
         """Record an evaluation; return whether it is the best so far. What is not finite is never the
@@ -324,6 +410,11 @@ class Trainer:
             return
         saved = read_state(folder)
         self._check_exact(saved, approximate)
+        self._load(folder, saved)
+        if saved.gradient_checkpointing and not self.plan.profile.model.gradient_checkpointing:
+            checkpoint_activations(self.engine.bare_model)
+
+    def _load(self, folder: Path, saved: TrainState) -> None:
         load_model(folder, self.engine.bare_model)
         load_optimizer(folder, self.optimizer)
         self.engine.load_scaler_state(saved.scaler)
@@ -436,6 +527,16 @@ def suspect_rows(micro_batches: list[Batch], losses: list[float]) -> list[int]:
     not."""
     bad = [batch for batch, loss in zip(micro_batches, losses, strict=True) if not math.isfinite(loss)]
     return [int(row) for batch in bad or micro_batches for row in batch["rows"]]
+
+
+def float_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Return copies of what a forward pass may change without a gradient (running means and the like)."""
+    saved = model.state_dict()
+    return {
+        name: tensor.clone()
+        for name, tensor in model.named_buffers()
+        if name in saved and tensor.is_floating_point()
+    }
 
 
 def device_name(device: torch.device) -> str:
