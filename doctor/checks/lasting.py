@@ -160,8 +160,10 @@ def work_outlives_a_stop(
             path=place.path,
             platform=_title_of(platform.name),
         ),
-        evidence=evidence(platform__name=platform.name)
-        + (Evidence(fact=f"storage.places[{storage.places.index(place)}].path", value=place.path),),
+        evidence=(
+            *evidence(platform__name=platform.name),
+            Evidence(fact=f"storage.places[{storage.places.index(place)}].path", value=place.path),
+        ),
         advice=t("Work and save below {other}.", other=other.path)
         if other
         else t("Push code and copy results elsewhere before it is stopped."),
