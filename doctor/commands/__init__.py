@@ -157,11 +157,11 @@ def _guarded(function: object, namespace: argparse.Namespace, language: str) -> 
 def complain(text: object) -> None:
     """Say ``text`` on stderr, after what stdout holds, in the user's language and without control characters."""
     from doctor.language import say
-    from runner.strings import printable
+    from runner.strings import shown
 
     words = say(text) if hasattr(text, "msgid") else str(text)  # type: ignore[arg-type]
     sys.stdout.flush()
-    print("doctor:", "\n".join(printable(line) for line in words.splitlines()), file=sys.stderr)
+    print("doctor:", "\n".join(shown(line) for line in words.splitlines()), file=sys.stderr)
 
 
 def _survive_bad_bytes() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from doctor.language import say
 from doctor.model import Gpu, Snapshot, t
 from doctor.render.layout import human_bytes
-from runner.strings import printable
+from runner.strings import shown
 
 
 def environment_line(snapshot: Snapshot) -> str:
@@ -13,8 +13,8 @@ def environment_line(snapshot: Snapshot) -> str:
     python, torch, packages = snapshot.facts.python, snapshot.facts.torch, snapshot.facts.packages
     parts = []
     if python.value is not None:
-        name = printable(python.value.executable or "python")
-        chosen = f" ({printable(python.value.chosen_by)})" if python.value.chosen_by else ""
+        name = shown(python.value.executable or "python")
+        chosen = f" ({shown(python.value.chosen_by)})" if python.value.chosen_by else ""
         parts.append(f"{name} {python.value.version or ''}".strip() + chosen)
     elif python.status == "failed" and python.why:
         parts.append(say(t("Python: could not look ({why})", why=say(python.why))))
@@ -24,16 +24,16 @@ def environment_line(snapshot: Snapshot) -> str:
         parts.append(say("no torch"))
     transformers = packages.value.version("transformers") if packages.value else None
     if transformers:
-        parts.append(f"transformers {printable(transformers)}")
+        parts.append(f"transformers {shown(transformers)}")
     return say(t("Judged: {what}", what=" · ".join(parts) or say("no Python environment")))
 
 
 def machine_line(snapshot: Snapshot) -> str:
     """Return ``Machine: AutoDL · 2 x RTX 4090 24.0 GB · driver 550.90.07 (CUDA 12.4) · 16 CPUs · 62.0 GB memory``."""
     facts = snapshot.facts
-    parts = [printable(snapshot.label)] if snapshot.label else []
+    parts = [shown(snapshot.label)] if snapshot.label else []
     if facts.platform.value and facts.platform.value.name:
-        parts.append(printable(facts.platform.value.name))
+        parts.append(shown(facts.platform.value.name))
     parts.append(_cards(snapshot))
     driver = facts.driver.value
     if driver and (driver.version or driver.kernel_module_version):
@@ -60,7 +60,7 @@ def _cards(snapshot: Snapshot) -> str:
 
 
 def _card_name(gpu: Gpu) -> str:
-    return printable(gpu.name).removeprefix("NVIDIA ") or f"GPU {gpu.index}"
+    return shown(gpu.name).removeprefix("NVIDIA ") or f"GPU {gpu.index}"
 
 
 def _limits(snapshot: Snapshot) -> list[str]:

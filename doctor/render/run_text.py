@@ -30,6 +30,7 @@ def status_word(status: str) -> str:
         "completed": say("completed"),
         "failed": say("failed"),
         "non-finite": say("halted: the loss is not finite"),
+        "unreadable": say("its events cannot be read"),
         "lost": say("lost (the trainer is gone without a word)"),
     }.get(status, status)
 

@@ -8,7 +8,7 @@ from doctor.language import say
 from doctor.model import Diagnosis, Finding, Report, Snapshot, t
 from doctor.render.headline import environment_line, machine_line
 from doctor.render.layout import indent, pad, paint
-from runner.strings import printable
+from runner.strings import shown
 
 _MARGIN = " " * 9
 
@@ -48,7 +48,7 @@ def diagnosis_lines(diagnosis: Diagnosis, width: int, colour: bool) -> Iterator[
             f"{item.id} ({item.subject})" if item.subject else item.id for item in diagnosis.symptoms
         )
         yield from indent(
-            say(t("also explains: {names}", names=printable(names))), width, _MARGIN, _MARGIN + "  "
+            say(t("also explains: {names}", names=shown(names))), width, _MARGIN, _MARGIN + "  "
         )
 
 
@@ -65,7 +65,7 @@ def finding_lines(finding: Finding, width: int, colour: bool) -> Iterator[str]:
         yield from indent(
             say(t("mend it: doctor fix {id}", id=finding.id)), width, _MARGIN + "→ ", _MARGIN + "  "
         )
-    basis = " · ".join(f"{row.fact} = {printable(row.value)}" for row in finding.evidence)
+    basis = " · ".join(f"{row.fact} = {shown(row.value)}" for row in finding.evidence)
     footer = f"[{finding.id}]" + (f" {basis}" if basis else "")
     for line in indent(footer, width, _MARGIN, _MARGIN + "  "):
         yield paint(line, "dim", colour)
@@ -82,7 +82,7 @@ def note_lines(finding: Finding, width: int, colour: bool) -> Iterator[str]:
 
 def printable_text(text: str) -> str:
     """Return a sentence safe for a terminal, its own line breaks kept and no backslash doubled."""
-    return "\n".join(printable(line).replace("\\\\", "\\") for line in text.splitlines())
+    return "\n".join(shown(line) for line in text.splitlines())
 
 
 def _could_not_look(report: Report, width: int, colour: bool) -> Iterator[str]:
@@ -96,7 +96,7 @@ def _could_not_look(report: Report, width: int, colour: bool) -> Iterator[str]:
         yield from rest
     for crashed in report.crashed:
         yield from indent(
-            say(t("a check of ours broke, please report it: {what}", what=printable(crashed))),
+            say(t("a check of ours broke, please report it: {what}", what=shown(crashed))),
             width,
             "",
             _MARGIN,

@@ -9,7 +9,7 @@ from doctor.language import say
 from doctor.model import Facts, Finding, Reading, Report, Snapshot, t
 from doctor.render.layout import indent
 from doctor.render.text import finding_lines, printable_text
-from runner.strings import printable
+from runner.strings import shown
 
 # Fact path (longest prefix wins) -> the command that shows the same value.
 SEE_IT_YOURSELF = {
@@ -56,7 +56,7 @@ def why_lines(finding_id: str, report: Report, snapshot: Snapshot, width: int, c
         yield ""
     asked = next((one for one in all_checks() if finding_id in one.ids), None)
     if asked is None:
-        yield say(t("No check gives {id}. `doctor help` lists the ids.", id=printable(finding_id)))
+        yield say(t("No check gives {id}. `doctor help` lists the ids.", id=shown(finding_id)))
         return
     yield from indent(say(t("The check asks: {question}", question=asked.question)), width, "", "  ")
     for section in (*asked.needs, *asked.looks_at):
@@ -75,7 +75,7 @@ def _silence(name: str, report: Report) -> str:
 
 def _section_lines(section: str, facts: Facts, width: int) -> Iterator[str]:
     reading: Reading[object] = getattr(facts, section)
-    source = f", {printable(reading.source)}" if reading.source else ""
+    source = f", {shown(reading.source)}" if reading.source else ""
     took = f", {reading.took_ms:g} ms" if reading.took_ms is not None else ""
     why = f": {say(reading.why)}" if reading.why else ""
     yield from indent(f"{section}: {reading.status}{source}{took}{printable_text(why)}", width, "  ", "    ")
@@ -83,7 +83,7 @@ def _section_lines(section: str, facts: Facts, width: int) -> Iterator[str]:
 
 def _evidence_lines(item: Finding, facts: Facts, width: int) -> Iterator[str]:
     for row in item.evidence:
-        yield from indent(f"{row.fact} = {printable(row.value)}", width, "         ", "           ")
+        yield from indent(f"{row.fact} = {shown(row.value)}", width, "         ", "           ")
         command = _command(row.fact)
         if command:
             yield f"           $ {command}"
