@@ -8,6 +8,7 @@ from doctor.checks import check, evidence
 from doctor.checks.storage import gb, left, mount_evidence
 from doctor.model import (
     Container,
+    Evidence,
     Finding,
     Level,
     Mount,
