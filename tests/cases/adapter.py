@@ -177,7 +177,10 @@ _NVML_FIELDS = {
 
 
 def _gpus(seen: Seen) -> Reading[Gpus]:
-    keys = ("gpu", "gpu_count", "capability", "gpus", "vram_total_mb", "vram_used_mb", "nvml_device_errors")
+    keys = (
+        "gpu", "gpu_count", "capability", "gpus", "vram_total_mb", "vram_used_mb", "nvml_device_errors",
+        "nvml_not_supported", "mig", "topology",
+    )  # fmt: skip
     if not seen.any_of(*keys):
         seen.taken |= set(keys)
         return _nothing()
@@ -275,8 +278,11 @@ def _python(seen: Seen) -> Reading[Python]:
 
 def _torch(seen: Seen, found: files.Found) -> Reading[Torch]:
     version = seen.take("torch") or (seen.get("packages") or {}).get("torch")
-    if version is None:
-        return Reading(status="absent") if "torch" in seen.get("not_installed", []) else _nothing()
+    if version is None and "torch" in seen.get("not_installed", []):
+        return Reading(status="absent")
+    if version is None and not seen.any_of("torch_cuda", "arch_list", "torch_cxx11_abi"):
+        return _nothing()
+    version = version or ""
     arches = seen.take("arch_list")
     return ok(
         Torch(
