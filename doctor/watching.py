@@ -117,10 +117,16 @@ def list_runs(home: Path | None = None) -> list[RunSummary]:
 
 
 def summarise(run: RunDir) -> RunSummary:
-    """Fold the trainer's events alone (the sampler's are many and say nothing of this)."""
+    """Fold the trainer's events alone (the sampler's are many and say nothing of this).
+
+    A run whose events may not be read has the status ``unreadable``; the others are listed all the same.
+    """
     state = RunState()
-    for path in sorted(run.events.glob("trainer-*.jsonl")):
-        fold(first_and_last(path), state)
+    try:
+        for path in sorted(run.events.glob("trainer-*.jsonl")):
+            fold(first_and_last(path), state)
+    except OSError:
+        return RunSummary(run.name, str(run.path), "unreadable", 0, None, None, None, None, {})
     alive, now = trainer_alive(run), time.time()
     evaluation = state.evaluations[-1].data if state.evaluations else {}
     over_at = now if alive and not state.finished else state.last_trainer_t

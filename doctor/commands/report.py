@@ -7,6 +7,7 @@ import sys
 
 from doctor.commands import CommandError, Exit
 from doctor.commands.run import no_such_run
+from doctor.commands.watch import unreadable
 from doctor.language import say
 
 
@@ -34,7 +35,10 @@ def run(namespace: argparse.Namespace) -> int:
         watcher = service.watch_run(namespace.name)
     except FileNotFoundError as error:
         raise CommandError(no_such_run(namespace.name, error), Exit.USAGE) from None
-    watcher.poll()
+    try:
+        watcher.poll()
+    except OSError as error:
+        raise CommandError(unreadable(namespace.name, error)) from None
     if form:
         sys.stdout.write(service.report_text(watcher, form))
         return Exit.OK

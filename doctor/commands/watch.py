@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from doctor.commands import CommandError, Exit
 from doctor.commands.run import no_such_run
 from doctor.language import say
+from runner.text import Text, t
 
 if TYPE_CHECKING:
     from doctor.process_watch import ProcessWatcher
@@ -61,13 +62,21 @@ def run(namespace: argparse.Namespace) -> int:
     except FileNotFoundError as error:
         raise CommandError(no_such_run(namespace.name, error), Exit.USAGE) from None
     except ProcessLookupError:
-        from runner.text import t
-
         raise CommandError(t("there is no process {pid} here", pid=namespace.pid), Exit.USAGE) from None
     try:
         return _show(watcher, namespace)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandError(unreadable(namespace.name, error)) from None
     finally:
         watcher.close()
+
+
+def unreadable(name: str, error: OSError) -> Text:
+    """Return the sentence for a run whose directory is there and cannot be read."""
+    why = f"{error.strerror or error} ({error.filename})" if error.filename else str(error)
+    return t("{run} cannot be read: {error}", run=name, error=why)
 
 
 def _show(watcher: Watcher, namespace: argparse.Namespace) -> int:

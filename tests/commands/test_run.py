@@ -16,6 +16,7 @@ import pytest
 
 import runner
 from doctor.launch import copy_runner
+from doctor.trainer_pid import signal_trainer
 from doctor.watching import RunWatcher
 from runner.rundir import RunDir
 from tests.launch.conftest import FAKE
@@ -42,16 +43,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     shutil.copy(FAKE, ours / "runner" / "__main__.py")
     yield tmp_path
     for path in tmp_path.glob("runs/*"):
-        pid = RunDir(path).trainer_pid
-        if RunWatcher(RunDir(path)).poll() and pid.exists():
-            _kill(int(pid.read_text().split()[0]), path)
-
-
-def _kill(pid: int, path: Path) -> None:
-    from doctor.trainer_pid import trainer_alive
-
-    if trainer_alive(RunDir(path)):
-        os.kill(pid, signal.SIGKILL)
+        signal_trainer(RunDir(path), signal.SIGKILL)
 
 
 Doctor = Callable[..., "subprocess.Popen[str]"]
@@ -275,6 +267,35 @@ def test_a_run_with_escapes_and_markup_in_its_name_is_shown_harmless(doctor: Doc
         _, out, err = ended(doctor(*arguments))
         assert "\x1b" not in out + err
         assert "<script>" not in out or arguments[0] != "report"
+
+
+def test_a_run_that_cannot_be_read_is_said_and_the_others_are_listed(doctor: Doctor, folder: Path) -> None:
+    assert ended(start(doctor))[0] == 0
+    broken = RunDir(folder / "runs" / "broken")
+    broken.make()
+    broken.plan.write_text("{}")
+    (broken.events / "trainer-0.jsonl").mkdir()  # stands for a file that may not be opened
+    rows = json.loads(ended(doctor("runs", "--json"))[1])
+    assert {row["name"]: row["status"] for row in rows} == {"one": "completed", "broken": "unreadable"}
+    for arguments in (("watch", "broken", "--once"), ("report", "broken", "--markdown")):
+        code, _, err = ended(doctor(*arguments))
+        assert code == 1
+        assert "broken cannot be read" in err
+        assert "Traceback" not in err
+
+
+def test_a_snapshot_or_plan_that_is_cut_in_half_costs_only_its_part_of_the_report(
+    doctor: Doctor, folder: Path
+) -> None:
+    assert ended(start(doctor))[0] == 0
+    run = RunDir(folder / "runs" / "one")
+    for path in (run.plan, run.snapshot):
+        path.write_bytes(path.read_bytes()[:100])
+    code, out, err = ended(doctor("report", "one", "--markdown"))
+    assert code == 0, err
+    assert "plan.json is not a plan" in out
+    assert "cut short" in out
+    assert "| accuracy | 0.9 |" in out
 
 
 def test_a_directory_that_holds_a_run_is_refused(doctor: Doctor) -> None:
