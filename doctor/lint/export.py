@@ -59,7 +59,7 @@ def fixed_axes(script: Script, installed: Installed) -> Iterator[Problem]:
         )
         title = t("No axis is dynamic: the exported model takes only the example's batch size and length.")
         advice = t(
-            'Name them: dynamic_axes={{"input_ids": {{0: "batch", 1: "length"}}, ...}} (old exporter) or dynamic_shapes (dynamo).'
+            'Name them: dynamic_axes={"input_ids": {0: "batch", 1: "length"}, ...} (old exporter) or dynamic_shapes (dynamo).'
         )
         yield problem("onnx-fixed-axes", "warn" if text else "note", call, title, advice)
 
