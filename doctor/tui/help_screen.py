@@ -60,7 +60,8 @@ def _sections(is_readonly: bool) -> Sequence[tuple[str, list[tuple[str, str]]]]:
         ("l", say("English / 中文, at once")),
         ("? F1", say("this help")),
         ("Ctrl+P", say("every command, by name")),
-        ("q", say("leave; runs go on")),
+        ("q Ctrl+C", say("leave; runs go on")),
+        ("Shift", say("held down, the mouse selects text, to copy a command")),
         ("↑ ↓ ⏎", say("walk through a list and open an item; PgUp and PgDn scroll; the mouse works too")),
     ]
     machine = [

@@ -145,6 +145,36 @@ async def test_gpus_show_their_numbers_decoded_and_what_they_hide(tmp_path: Path
     assert "? pcie_rx_bytes_per_s could not be read: Not Supported" in text
 
 
+async def test_eight_cards_take_eight_rows_with_the_lost_one_named(tmp_path: Path) -> None:
+    card = ONE_4090["gpus"][0]
+    cards = [{**card, "index": n, "utilization_pct": 90.0 + n, "throttle_reasons": []} for n in range(7)]
+    cards.append({"index": 7, "name": "NVIDIA GeForce RTX 4090", "error": "GPU is lost"})
+    run = RunBuilder(tmp_path / "eight").start().steps(3).gpu(gpus=cards).host()
+    async with driven(live(run), NARROW, run="eight") as pilot:
+        await sees(pilot, "running")
+        await press(pilot, "tab")
+        text = await sees(pilot, "GPU is lost")
+    for n in range(7):
+        assert f"{n}  {90 + n} %  20.0 GB / 24.0 GB  71 °C" in text
+    assert "7   ?    ? / ?" in text
+
+
+async def test_a_long_error_is_wrapped_under_the_numbers(tmp_path: Path) -> None:
+    error = "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. " * 2 + "the end"
+    run = RunBuilder(tmp_path / "oom").start().steps(3).finish("failed", error=error)
+    async with driven(live(run), NARROW, run="oom") as pilot:
+        await sees(pilot, "✗ OutOfMemoryError", "the end")
+
+
+async def test_ctrl_c_leaves_and_touches_no_run(tmp_path: Path) -> None:
+    source = live(RunBuilder(tmp_path / "busy").start().steps(3))
+    async with driven(source, run="busy") as pilot:
+        await sees(pilot, "running")
+        await pilot.press("ctrl+c")
+    assert source.stopped == []
+    assert pilot.app.return_code == 0
+
+
 async def test_stacks_that_cannot_be_read_say_why(tmp_path: Path) -> None:
     why = {"msgid": "py-spy may not read process {pid}", "params": {"pid": 42}}
     run = RunBuilder(tmp_path / "ptrace").start().steps(3).stacks(samples=0, errors=0, frames=[], why=why)

@@ -16,6 +16,8 @@ from runner.strings import printable
 from runner.text import t
 
 _LABEL = 14
+CARDS_IN_ONE_ROW = 3
+"""From so many cards on each takes one row, so that eight of them are seen at once."""
 
 
 def machine_rows(view: RunView, width: int) -> list[Styled]:
@@ -50,9 +52,9 @@ def _gpus(view: RunView, width: int) -> Iterator[Styled]:
     yield Styled("GPU", "bold")
     gpus = view.gpus.get("gpus")
     if isinstance(gpus, list) and gpus:
-        for gpu in gpus:
-            if isinstance(gpu, dict):
-                yield from _gpu(gpu, width)
+        cards = [gpu for gpu in gpus if isinstance(gpu, dict)]
+        for gpu in cards:
+            yield from _gpu(gpu, width) if len(cards) < CARDS_IN_ONE_ROW else _gpu_row(gpu)
     elif view.gpus.get("why"):
         yield from _unknown(say(t("could not be read: {why}", why=one_line(view.gpus["why"]))), width)
     elif view.gpus:
@@ -77,7 +79,27 @@ def _gpu(gpu: dict[str, Any], width: int) -> Iterator[Styled]:
         yield Styled(
             pad(say("throttled"), _LABEL) + ", ".join(printable(str(reason)) for reason in reasons), "yellow"
         )
+    yield from _lost(gpu)
     yield from _unread(gpu, width)
+
+
+def _gpu_row(gpu: dict[str, Any]) -> Iterator[Styled]:
+    """Yield one card in one row: index, utilisation, memory, temperature, power, clock, throttling."""
+    utilization = number(gpu.get("utilization_pct"))
+    used, total = number(gpu.get("memory_used_bytes")), number(gpu.get("memory_total_bytes"))
+    share = "  ?  " if utilization is None else f"{utilization:3.0f} %"
+    row = Styled.assemble((f"{gpu.get('index', '?')!s:>2} ", "bold"), (share, "bold"), "  ")
+    row.append(f"{human_bytes(used)} / {human_bytes(total)}  " + " · ".join(_heat(gpu)))
+    reasons = gpu.get("throttle_reasons")
+    if isinstance(reasons, list) and reasons:
+        row.append("  ! " + ", ".join(printable(str(reason)) for reason in reasons), "yellow")
+    yield row
+    yield from _lost(gpu)
+
+
+def _lost(gpu: dict[str, Any]) -> Iterator[Styled]:
+    if gpu.get("error"):
+        yield Styled(f"   ✗ {one_line(gpu['error'])}", "bold red")
 
 
 def _heat(gpu: dict[str, Any]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text as Styled
 
 from doctor.language import say
-from doctor.render.layout import human_seconds
+from doctor.render.layout import human_seconds, indent
 from doctor.tui.view import RunView
 from doctor.tui.widgets.plot import short_number
 from doctor.tui.words import STATUS_STYLES, one_line, status_label
@@ -23,8 +23,15 @@ def head_rows(view: RunView, width: int) -> list[Styled]:
         _identity(view),
         _progress(view, width),
         *_numbers(view, width),
-        *([attention] if attention else []),
+        *_wrapped(attention, width),
     ]
+
+
+def _wrapped(row: Styled | None, width: int) -> list[Styled]:
+    """Return a sentence in at most three rows: an error's first line can be long."""
+    if row is None:
+        return []
+    return [Styled(line, row.style) for line in indent(row.plain, width, "", "  ")[:3]]
 
 
 def _identity(view: RunView) -> Styled:
@@ -111,8 +118,9 @@ def _attentions(view: RunView) -> Iterator[Styled]:
         yield Styled(
             "✗ " + say(t("{count} losses were not finite", count=view.non_finite_losses)), "bold red"
         )
-    if view.finished:
-        yield _outcome(view)
+    outcome = _outcome(view)
+    if outcome:
+        yield outcome
     for entry in reversed(view.log):
         if entry.kind == "note" and entry.data.get("level") in ("warn", "fail"):
             yield Styled(f"! {one_line(entry.data.get('text'))}", "yellow")
@@ -121,14 +129,14 @@ def _attentions(view: RunView) -> Iterator[Styled]:
 def _outcome(view: RunView) -> Styled:
     metrics = view.finished.get("metrics")
     pairs = metrics.items() if isinstance(metrics, dict) else ()
-    words = "  ".join(
+    parts = [
         f"{printable(str(key))} {short_number(value)}"
         for key, raw in pairs
         if (value := number(raw)) is not None
-    )
+    ]
     final = view.finished.get("final_dir")
-    place = "  " + say(t("model in {place}", place=printable(str(final)))) if final else ""
-    return Styled(f"{words}{place}".strip())
+    parts += [say(t("model in {place}", place=printable(str(final))))] if final else []
+    return Styled(" · ".join(parts))
 
 
 def pane_names() -> Sequence[tuple[str, str]]:
