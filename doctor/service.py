@@ -6,15 +6,19 @@ Imports stay inside the functions: ``doctor check`` must not pay for what ``doct
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from doctor.apply import Applied, Confirm, Tell
+    from doctor.cure import Proposal, Turn
     from doctor.environments import EnvironmentList
     from doctor.explain import Explanation
+    from doctor.journal import Journal
     from doctor.launch import StartedRun
-    from doctor.model import Finding, Report, Snapshot
+    from doctor.model import Change, Finding, Fix, JournalEntry, Report, Snapshot, Step
     from doctor.process_watch import ProcessWatcher
     from doctor.pyspy import Sample
     from doctor.recommend import Recommendation
@@ -287,6 +291,78 @@ def collect_wheels(
     from doctor.wheelhouse import collect
 
     return collect(folder, extras, Context(python=python), options)
+
+
+# -- the cure
+# -------------------------------------------------------------------------------------------------
+def plan_fix(
+    snapshot: Snapshot, report: Report, names: Sequence[str] = (), everything: bool = False
+) -> list[Proposal]:
+    """Return what would be done about the findings named (``ID``, ``ID:SUBJECT``), else about fails and warnings."""
+    from doctor.cure import proposals
+
+    return proposals(report, snapshot, names, everything)
+
+
+def preview_step(step: Step) -> list[str]:
+    """Return a step's exact commands or difference, as lines. Reads, never writes."""
+    from doctor.apply import preview
+
+    return preview(step)
+
+
+def way_back(step: Step) -> Text | None:
+    """Return why a step cannot be undone; None: it can."""
+    from doctor.apply import cannot_undo
+
+    return cannot_undo(step)
+
+
+def change_machine(waiting: Callable[[str], None] | None = None) -> AbstractContextManager[Journal]:
+    """Hold the journal alone, for :func:`apply_fix` and :func:`undo`. Raises doctor.journal.JournalError."""
+    from doctor.journal import locked
+
+    return locked(waiting=waiting)
+
+
+def apply_fix(journal: Journal, fix: Fix, confirm: Confirm, tell: Tell) -> Applied:
+    """Carry out a fix, each step written down before it is done. Raises doctor.journal.JournalError."""
+    from doctor.apply import apply_fix
+
+    return apply_fix(journal, fix, confirm, tell)
+
+
+def check_again(
+    snapshot: Snapshot, report: Report, fix: Fix, applied: Applied, python: str | None = None
+) -> tuple[Snapshot, Report, list[Turn]]:
+    """Read what a fix touched, judge again, and say how the findings fared."""
+    from doctor.cure import look_again, turns
+
+    fresh = look_again(snapshot, fix.touches, applied.variables, python)
+    judged = judge(fresh)
+    return fresh, judged, turns(report, judged, [fix.id])
+
+
+def undo(journal: Journal, name: str, tell: Tell) -> Text | None:
+    """Take back a change (``3``) or a step of it (``3.2``); return why not, None: done. Raises LookupError."""
+    from doctor.apply import undo
+
+    return undo(journal, name, tell)
+
+
+def finish(journal: Journal, change: Change, confirm: Confirm, tell: Tell) -> Applied:
+    """Go on with a change that was cut off."""
+    from doctor.apply import finish
+
+    return finish(journal, change, confirm, tell)
+
+
+def journal_entries() -> tuple[list[Change], list[JournalEntry], list[Change]]:
+    """Return every change, every entry, and the changes that were cut off. Raises doctor.journal.JournalError."""
+    from doctor.journal import Journal
+
+    journal = Journal()
+    return journal.changes(), journal.entries(), journal.half_done()
 
 
 __all__ = ["Finding", "Mapping", "examine", "exit_code", "judge", "load"]
