@@ -318,6 +318,13 @@ def way_back(step: Step) -> Text | None:
     return cannot_undo(step)
 
 
+def is_done_already(fix: Fix) -> bool:
+    """Return whether new shells have all that a fix would set; this session may not have read it yet."""
+    from doctor.apply import is_done_already
+
+    return is_done_already(fix)
+
+
 def change_machine(waiting: Callable[[str], None] | None = None) -> AbstractContextManager[Journal]:
     """Hold the journal alone, for :func:`apply_fix` and :func:`undo`. Raises doctor.journal.JournalError."""
     from doctor.journal import locked
@@ -333,12 +340,19 @@ def apply_fix(journal: Journal, fix: Fix, confirm: Confirm, tell: Tell) -> Appli
 
 
 def check_again(
-    snapshot: Snapshot, report: Report, fix: Fix, applied: Applied, python: str | None = None
+    snapshot: Snapshot,
+    report: Report,
+    fix: Fix,
+    variables: Mapping[str, str | None],
+    python: str | None = None,
 ) -> tuple[Snapshot, Report, list[Turn]]:
-    """Read what a fix touched, judge again, and say how the findings fared."""
+    """Read what a fix touched, judge again, and say how the findings fared.
+
+    ``variables`` are all that were set since the session began (None: unset): new shells have them, this one has not.
+    """
     from doctor.cure import look_again, turns
 
-    fresh = look_again(snapshot, fix.touches, applied.variables, python)
+    fresh = look_again(snapshot, fix.touches, variables, python)
     judged = judge(fresh)
     return fresh, judged, turns(report, judged, [fix.id])
 
@@ -355,6 +369,13 @@ def finish(journal: Journal, change: Change, confirm: Confirm, tell: Tell) -> Ap
     from doctor.apply import finish
 
     return finish(journal, change, confirm, tell)
+
+
+def drop_change(journal: Journal, change: Change) -> None:
+    """Forget a change: it can no longer be undone, and what was kept of it is freed. Raises OSError."""
+    from doctor.apply import drop
+
+    drop(journal, change)
 
 
 def journal_entries() -> tuple[list[Change], list[JournalEntry], list[Change]]:
