@@ -81,6 +81,14 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
         confirms=("no-gpu-visible", "cuda-visible-devices-invalid", "nvml-lost-in-container"),
     ),
+    # RuntimeError: No HIP GPUs are available
+    Pattern(
+        id="no-hip-gpus",
+        regex=r"No HIP GPUs are available",
+        meaning=t("The installed torch is a ROCm build, for AMD cards, and sees none here."),
+        advice=t("On a machine with NVIDIA cards, uninstall it and install torch's CUDA build."),
+        confirms=("torch-rocm-build",),
+    ),
     # RuntimeError: CUDA error: invalid device ordinal
     Pattern(
         id="invalid-device-ordinal",
@@ -104,7 +112,7 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t(
             "The host must start nvidia-fabricmanager; inside a container this cannot be done: tell the provider."
         ),
-        confirms=("fabric-manager-not-running",),
+        confirms=("fabric-manager-not-running", "cuda-init-fails"),
     ),
     # Error 803: system has unsupported display driver / cuda driver combination
     Pattern(
@@ -114,7 +122,7 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t(
             "Look for a cuda-compat folder or an old libcuda.so.1 in LD_LIBRARY_PATH; else restart the container or instance."
         ),
-        confirms=("nvml-driver-library-mismatch", "cuda-compat-on-unsupported-gpu"),
+        confirms=("nvml-driver-library-mismatch", "cuda-compat-on-unsupported-gpu", "cuda-init-fails"),
     ),
     # Error 804: forward compatibility was attempted on non supported HW
     Pattern(
@@ -136,7 +144,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "CUDA could not start for a reason the driver does not name: often a device file that may not be opened, or CUDA_VISIBLE_DEVICES changed after start."
         ),
         advice=t("Restart the container or instance; set CUDA_VISIBLE_DEVICES before Python starts."),
-        confirms=("nvml-lost-in-container", "gpu-hardware-fault"),
+        confirms=("nvml-lost-in-container", "gpu-device-permission", "cuda-init-fails", "gpu-hardware-fault"),
         hides=("cuda-error-late",),
     ),
     # Failed to initialize NVML: Driver/library version mismatch
@@ -157,13 +165,35 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("Save your work and restart the container; reinstalling torch changes nothing."),
         confirms=("nvml-lost-in-container",),
     ),
+    # Failed to initialize NVML: Insufficient Permissions   |   pynvml.NVMLError_NoPermission: Insufficient Permissions
+    Pattern(
+        id="nvml-permission",
+        regex=r"Failed to initialize NVML: Insufficient Permissions|NVMLError_NoPermission|^Insufficient Permissions$",
+        meaning=t("This user may not open the GPU's device files, so the driver answers nothing."),
+        advice=t(
+            "`ls -l /dev/nvidia*` shows who may; ask the machine's administrator for the group, or restart the container with the GPU."
+        ),
+        confirms=("gpu-device-permission", "nvml-lost-in-container"),
+    ),
+    # NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:2b85) installed in this system requires use of the NVIDIA open kernel modules.
+    Pattern(
+        id="open-kernel-module",
+        regex=r"requires use of the NVIDIA open kernel modules",
+        meaning=t(
+            "The card is driven by NVIDIA's open kernel module only, and the closed one was loaded: the driver leaves the card alone."
+        ),
+        advice=t(
+            "Install the same driver with its open module and reboot; on a rented machine the host must do it: take another one."
+        ),
+        confirms=("gpu-needs-open-kernel-module", "no-gpu-visible"),
+    ),
     # nvidia-smi: Unable to determine the device handle for GPU 0000:03:00.0: Unknown Error   |  GPU is lost
     Pattern(
         id="gpu-lost",
         regex=r"Unable to determine the device handle for GPU|GPU is lost|has fallen off the bus|GPU has fallen off the bus",
         meaning=t("A card no longer answers: it fell off the bus."),
         advice=t("Rent another machine, and send the provider the card's address and the kernel log lines."),
-        confirms=("gpu-hardware-fault",),
+        confirms=("gpu-hardware-fault", "fewer-gpus-than-rented"),
     ),
     # NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.
     Pattern(
@@ -173,7 +203,7 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t(
             "Some Xids are the program's own (13, 31, 43, 45), others the card's (48, 63, 64, 74, 79, 92, 94, 95): `doctor check` tells which."
         ),
-        confirms=("gpu-hardware-fault",),
+        confirms=("gpu-hardware-fault", "gpu-application-error"),
     ),
     # RuntimeError: CUDA error: uncorrectable ECC error encountered
     Pattern(
@@ -196,7 +226,12 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t(
             "Run once with CUDA_LAUNCH_BLOCKING=1 to see the true line; check indices and the versions of compiled extensions."
         ),
-        confirms=("flash-attn-torch-abi-mismatch", "token-id-out-of-vocab", "gpu-hardware-fault"),
+        confirms=(
+            "flash-attn-torch-abi-mismatch",
+            "token-id-out-of-vocab",
+            "gpu-application-error",
+            "gpu-hardware-fault",
+        ),
         hides=("cuda-error-late",),
     ),
     # RuntimeError: CUDA error: unspecified launch failure
@@ -207,7 +242,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "A kernel died on the card; later CUDA calls of this process all fail. The Python line shown may be late."
         ),
         advice=t("Run once with CUDA_LAUNCH_BLOCKING=1; look for an Xid in the kernel log."),
-        confirms=("gpu-hardware-fault",),
+        confirms=("gpu-application-error", "gpu-hardware-fault"),
         hides=("cuda-error-late",),
     ),
     # CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.
@@ -376,7 +411,13 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t(
             "Run with NCCL_DEBUG=INFO and read the first WARN line; check /dev/shm and NCCL_SOCKET_IFNAME."
         ),
-        confirms=("nccl-interface-missing", "shm-too-small", "nccl-p2p-hang-risk", "gpu-hardware-fault"),
+        confirms=(
+            "nccl-interface-missing",
+            "shm-too-small",
+            "memlock-too-small",
+            "nccl-p2p-hang-risk",
+            "gpu-hardware-fault",
+        ),
     ),
     # NCCL WARN Bootstrap : no socket interface found
     Pattern(
@@ -397,7 +438,7 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t(
             "`ss -ltnp` shows who listens; start with another port (torchrun --master-port 0 picks a free one)."
         ),
-        confirms=("distributed-variables-left-over",),
+        confirms=("rendezvous-variables-left-over",),
     ),
     # The detected CUDA version (11.7) mismatches the version that was used to compile PyTorch (12.1).
     Pattern(
@@ -409,6 +450,20 @@ PATTERNS: tuple[Pattern, ...] = (
             torch="?",
         ),
         advice=t("Point CUDA_HOME at a toolkit of torch's CUDA major, or install a prebuilt wheel."),
+        confirms=("nvcc-torch-cuda-mismatch",),
+    ),
+    # deepspeed.ops.op_builder.builder.CUDAMismatchException: >- DeepSpeed Op Builder: Installed CUDA version 11.8 does not match the version torch was compiled with 12.4, unable to compile cuda/cpp extensions
+    Pattern(
+        id="deepspeed-cuda",
+        regex=r"Installed CUDA version (?P<nvcc>[\d.]+) does not match the version torch was compiled with (?P<torch>[\d.]+)|CUDAMismatchException",
+        meaning=t(
+            "DeepSpeed wants to compile an operator with nvcc {nvcc} for a torch of CUDA {torch}, and refuses.",
+            nvcc="?",
+            torch="?",
+        ),
+        advice=t(
+            "Point CUDA_HOME at a toolkit of torch's CUDA version. `DS_SKIP_CUDA_CHECK=1` only skips the question; it is for another minor of the same major."
+        ),
         confirms=("nvcc-torch-cuda-mismatch",),
     ),
 )

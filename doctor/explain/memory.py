@@ -14,7 +14,12 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t(
             "Smaller micro-batch with accumulation, then gradient checkpointing, then bf16; look first whether another process holds the memory."
         ),
-        confirms=("vram-held-by-process", "orphan-process-holds-vram", "allocator-fragmentation"),
+        confirms=(
+            "vram-held-by-process",
+            "orphan-process-holds-vram",
+            "vram-mostly-used",
+            "allocator-fragmentation",
+        ),
         hides=("cuda-oom-bare",),
     ),
     # RuntimeError: CUDA error: out of memory
@@ -29,6 +34,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "vram-held-by-process",
             "orphan-process-holds-vram",
             "gpu-processes-hidden-by-pid-namespace",
+            "vram-mostly-used",
         ),
         hides=("cuda-error-late",),
     ),
@@ -40,7 +46,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "A CUDA library found no memory left for its workspace: an out-of-memory under another name."
         ),
         advice=t("Free memory on the card, or halve the micro-batch."),
-        confirms=("vram-held-by-process", "orphan-process-holds-vram"),
+        confirms=("vram-held-by-process", "orphan-process-holds-vram", "vram-mostly-used"),
         hides=("cuda-error-late",),
     ),
     # Of the allocated memory 61.00 GiB is allocated by PyTorch, and 14.00 GiB is reserved by PyTorch but unallocated.
@@ -81,7 +87,7 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t(
             "Fewer workers, or a data set that is not copied into each (Arrow or memmap in place of Python lists); look at the memory limit of the container, not of the host."
         ),
-        confirms=("cgroup-memory-below-host", "memory-limit-killed-processes"),
+        confirms=("cgroup-memory-below-host", "process-killed-for-memory"),
         hides=("worker-exited",),
     ),
     # RuntimeError: DataLoader worker (pid(s) 4242) exited unexpectedly
@@ -93,7 +99,7 @@ PATTERNS: tuple[Pattern, ...] = (
             pids="?",
         ),
         advice=t("Run once with num_workers=0 to see the true error."),
-        confirms=("cgroup-memory-below-host", "memory-limit-killed-processes", "shm-too-small"),
+        confirms=("cgroup-memory-below-host", "process-killed-for-memory", "shm-too-small"),
     ),
     # exit code 137   |   exitcode  : -9 (pid: 4242)   |   Killed
     Pattern(
@@ -105,7 +111,7 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t(
             "Compare the memory limit of the container with what the run needs; a counter of such kills is read by `doctor check`."
         ),
-        confirms=("memory-limit-killed-processes", "cgroup-memory-below-host"),
+        confirms=("process-killed-for-memory", "cgroup-memory-below-host"),
     ),
     # Memory cgroup out of memory: Killed process 4242 (python) total-vm:...
     Pattern(
@@ -115,7 +121,7 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t(
             "Less memory per worker or fewer workers; the container's limit counts, not the host's memory."
         ),
-        confirms=("cgroup-memory-below-host", "memory-limit-killed-processes"),
+        confirms=("cgroup-memory-below-host", "process-killed-for-memory"),
         hides=("exit-137",),
     ),
     # RuntimeError: [enforce fail at alloc_cpu.cpp:118] . DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096000000 bytes.

@@ -28,7 +28,7 @@ PATTERNS: tuple[Pattern, ...] = (
         confirms=(
             "flash-attn-torch-abi-mismatch",
             "torchvision-torch-mismatch",
-            "extension-built-for-another-torch",
+            "extension-torch-abi-mismatch",
         ),
     ),
     # RuntimeError: FlashAttention only supports Ampere GPUs or newer.
@@ -73,7 +73,41 @@ PATTERNS: tuple[Pattern, ...] = (
             "A module was found half loaded: often a file of your own has a library's name (torch.py, random.py, datasets/)."
         ),
         advice=t("Look for such a file beside your script and rename it; remove its __pycache__."),
-        confirms=("file-shadows-module", "torch-install-broken"),
+        confirms=("torch-install-broken", "leftover-of-an-install"),
+    ),
+    # ImportError: numpy.core.multiarray failed to import
+    Pattern(
+        id="numpy-multiarray",
+        regex=r"numpy\._?core\.multiarray failed to import",
+        meaning=t(
+            "A compiled package cannot talk to this NumPy: it was built for the other major, or two NumPys are mixed."
+        ),
+        advice=t(
+            "Look at the line above for the package; update it, or `python -m pip install 'numpy<2'` where it is too old for NumPy 2."
+        ),
+        confirms=("numpy2-torch-abi", "duplicate-distribution-metadata", "user-site-shadows-env"),
+    ),
+    # AttributeError: module 'torch' has no attribute 'compiler'
+    Pattern(
+        id="torch-attribute",
+        regex=r"module 'torch' has no attribute '(?P<name>\w+)'",
+        meaning=t(
+            "This torch has no torch.{name}: it is older than the library that asks for it expects (or it is half installed).",
+            name="?",
+        ),
+        advice=t("Take an older version of that library, or a newer torch that the driver serves."),
+        confirms=("transformers-torch-too-old", "dependent-library-too-old", "torch-install-broken"),
+    ),
+    # OSError: /opt/conda/lib/python3.11/site-packages/torch/lib/libtorch_global_deps.so: cannot open shared object file: No such file or directory
+    Pattern(
+        id="torch-file-missing",
+        regex=r"(?P<library>lib(?:torch\w*|c10\w*)\.so): cannot open shared object file",
+        meaning=t(
+            "A file of torch itself is missing ({library}): the installation was cut short, or two were mixed.",
+            library="?",
+        ),
+        advice=t("Uninstall torch until pip finds none, then install it again in the same interpreter."),
+        confirms=("torch-install-broken", "distribution-files-missing", "leftover-of-an-install"),
     ),
     # Disabling PyTorch because PyTorch >= 2.4 is required but found 2.3.0+cu121
     Pattern(
@@ -116,9 +150,37 @@ PATTERNS: tuple[Pattern, ...] = (
         confirms=(
             "removed-import",
             "peft-transformers-mismatch",
+            "peft-accelerate-mismatch",
             "accelerate-transformers-mismatch",
+            "dependent-library-too-old",
             "transformers-requirement-out-of-range",
         ),
+    ),
+    # ImportError: T5Tokenizer requires the SentencePiece library but it was not found in your environment.
+    Pattern(
+        id="requires-library",
+        regex=r"requires the (?P<library>(?!PyTorch)[\w.-]+) library but it was not found in your environment",
+        meaning=t(
+            "The model or tokenizer needs {library}, which this interpreter does not have.", library="?"
+        ),
+        advice=t(
+            "Install it with the `python -m pip` of the interpreter that runs (SentencePiece: `sentencepiece`, usually with `protobuf`), then restart Python."
+        ),
+        confirms=("needed-package-missing",),
+    ),
+    # ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=1.1.0`: Please run `pip install transformers[torch]`
+    Pattern(
+        id="trainer-needs-accelerate",
+        regex=r"Using the `Trainer` with `PyTorch` requires `?accelerate\s*>=\s*(?P<floor>[\d.]+)",
+        meaning=t(
+            "Trainer needs accelerate {floor} or newer in the interpreter that runs: it is not there, or too old.",
+            floor="?",
+        ),
+        advice=t(
+            "`python -m pip install 'accelerate>={floor}'` in that interpreter; in a notebook restart the kernel.",
+            floor="?",
+        ),
+        confirms=("accelerate-transformers-mismatch", "needed-package-missing", "user-site-shadows-env"),
     ),
     # TypeError: TrainingArguments.__init__() got an unexpected keyword argument 'evaluation_strategy'
     Pattern(
@@ -148,6 +210,20 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
         advice=t(
             "Align the two: an older accelerate (<1.0 for transformers before 4.45) or a newer transformers."
+        ),
+        confirms=("accelerate-transformers-mismatch",),
+    ),
+    # TypeError: Accelerator.unwrap_model() got an unexpected keyword argument 'keep_torch_compile'
+    Pattern(
+        id="accelerator-method",
+        regex=r"Accelerator\.(?P<method>(?!__init__)\w+)\(\) got an unexpected keyword argument '(?P<argument>\w+)'",
+        meaning=t(
+            "transformers calls accelerate's {method} with {argument}, which the installed accelerate is too old to know.",
+            method="?",
+            argument="?",
+        ),
+        advice=t(
+            "`python -m pip install -U accelerate` (keep_torch_compile needs 1.3 or newer), or an older transformers."
         ),
         confirms=("accelerate-transformers-mismatch",),
     ),
@@ -226,7 +302,7 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t(
             "`python -m pip check` says what does not fit now; an old message means nothing once that is clean."
         ),
-        confirms=("transformers-requirement-out-of-range", "declared-requirement-broken"),
+        confirms=("transformers-requirement-out-of-range", "declared-requirement-not-met"),
     ),
     # RuntimeError: Dynamo is not supported on Python 3.12+
     Pattern(
@@ -242,7 +318,7 @@ PATTERNS: tuple[Pattern, ...] = (
         regex=r"Cannot find a working triton installation|TritonMissing",
         meaning=t("torch.compile on a GPU needs triton of torch's own version, which is not there."),
         advice=t("Install the triton that torch pins (see `pip show torch`), or run without torch.compile."),
-        confirms=("needed-package-missing", "declared-requirement-broken"),
+        confirms=("needed-package-missing", "declared-requirement-not-met"),
     ),
     # Specified provider 'CUDAExecutionProvider' is not in available provider names.
     Pattern(
@@ -260,7 +336,7 @@ PATTERNS: tuple[Pattern, ...] = (
         regex=r"Dataset scripts are no longer supported, but found (?P<script>\S+)",
         meaning=t("datasets 4 and newer run no loading scripts ({script}).", script="?"),
         advice=t("Use the data set's Parquet version on the hub, or `pip install 'datasets<4'`."),
-        confirms=("datasets-without-scripts",),
+        confirms=("datasets-refuses-loading-scripts",),
     ),
     # OSError: We couldn't connect to 'https://huggingface.co' to load this file
     Pattern(
@@ -270,7 +346,7 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t(
             "In mainland China set HF_ENDPOINT to a mirror before Python starts (AutoDL: `source /etc/network_turbo`), or copy the model folder over."
         ),
-        confirms=("mirror-with-xet", "proxy-not-active"),
+        confirms=("platform-proxy-there", "hub-endpoint-invalid", "hub-offline", "mirror-with-xet"),
     ),
     # ImportError: cannot import name 'packaging' from 'pkg_resources'
     Pattern(

@@ -199,7 +199,7 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t(
             "Read the first rank's error; on one machine unset MASTER_ADDR and start with torchrun --standalone."
         ),
-        confirms=("distributed-variables-left-over", "nccl-interface-missing"),
+        confirms=("rendezvous-variables-left-over", "nccl-interface-missing"),
     ),
     # torch.distributed.elastic.multiprocessing.errors.ChildFailedError
     Pattern(
