@@ -142,10 +142,12 @@ def choose_fused(asked: bool | str, device: str, machine: MachineFacts) -> tuple
         return asked, t("asked for in the profile")
     if device == "cuda":
         return True, t("one kernel for all parameters: the fastest AdamW on a GPU")
+    if not machine.torch_version:
+        return False, t("torch's version is not known here: the plain AdamW, which every torch has")
     if parse_release(machine.torch_version) >= (2, 4):
         return True, t("torch {version} has a fused AdamW for the CPU", version=machine.torch_version)
     return False, t(
-        "torch {version} has no fused AdamW for the CPU (from 2.4 on)", version=machine.torch_version or "?"
+        "torch {version} has no fused AdamW for the CPU (from 2.4 on)", version=machine.torch_version
     )
 
 

@@ -24,8 +24,9 @@ from runner.rows import ReadingNotes, Row, record_row
 from runner.rundir import RunDir
 from runner.signals import StopRequest
 from runner.survey import EVAL, TRAIN, Survey, local_rows, survey_notes, survey_rows
-from runner.tasks import Task, balanced_weights, make_task
+from runner.tasks import Task, WithOwnLoss, balanced_weights, make_task
 from runner.text import Text, t
+from runner.user_code import import_function
 
 TOKENISE_ROWS = 512
 
@@ -54,6 +55,8 @@ def prepare_data(plan: Plan, run: RunDir, note: Note, stop: StopRequest) -> Prep
 def task_of(plan: Plan, classes: list[str], class_counts: list[int]) -> Task:
     """Return the plan's task; class weights are settled by the counts of the training rows."""
     train, name = plan.profile.train, plan.profile.model.task
+    if train.loss:
+        return WithOwnLoss(make_task(name, classes), import_function("train.loss", train.loss))
     if name != "classification":
         return make_task(name, classes)
     wanted = balanced_weights(class_counts) if train.class_weights == "balanced" else train.class_weights

@@ -19,6 +19,7 @@ from runner.tomltree import TomlTree, apply_overrides, field_problems, read_toml
 
 __all__ = [
     "DataSection",
+    "FreezeRule",
     "ModelSection",
     "Profile",
     "ProfileError",
@@ -99,6 +100,15 @@ class DataSection(msgspec.Struct, frozen=True, kw_only=True):
     """Of the one training file, or of a folder's listing (see ``runner.inputs.tree_sha256``)."""
 
 
+class FreezeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters that stand still: ``{ parameters = "bert.embeddings.*", until = 1000 }``."""
+
+    parameters: Annotated[str, Meta(min_length=1)]
+    """A pattern over the names of ``named_parameters()``, as a shell's: ``*`` is anything."""
+    until: Positive | None = None
+    """Updates done before they move; none: they never do."""
+
+
 class TrainSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[train]``"""
 
@@ -125,6 +135,9 @@ class TrainSection(msgspec.Struct, frozen=True, kw_only=True):
     clip_norm: Annotated[float, Meta(ge=0)] = 1.0
     """0: no clipping."""
     precision: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
+    loss: Annotated[str, Meta(pattern=r"^([\w.]+:\w+)?$")] = ""
+    """``module:function`` of your own: takes logits and labels, returns one loss a sample."""
+    freeze: list[FreezeRule] = []
     label_smoothing: Share = 0.0
     class_weights: Literal["none", "balanced"] | list[Annotated[float, Meta(gt=0)]] = "none"
     deterministic: bool = False
@@ -221,6 +234,14 @@ def cross_problems(profile: Profile, tree: TomlTree) -> Iterator[tuple[str, Text
     yield from _batch_problems(train, tree)
     if train.class_weights != "none" and model.task != "classification":
         yield "train.class_weights", _only_classification(tree.place("train.class_weights"))
+    if train.loss and (train.label_smoothing or train.class_weights != "none"):
+        yield (
+            "train.loss",
+            t(
+                "{place}: a loss of your own takes no label_smoothing or class_weights",
+                place=tree.place("train.loss"),
+            ),
+        )
     if train.label_smoothing and model.task != "classification":
         yield "train.label_smoothing", _only_classification(tree.place("train.label_smoothing"))
 

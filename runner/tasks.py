@@ -6,13 +6,16 @@ whole window. A model's own loss is never asked for: it is a mean whose divisor 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from runner.inputs import InputError
 from runner.rows import Label
 from runner.survey import label_names
+from runner.text import t
 
 
 class Classification:
@@ -45,9 +48,6 @@ class Classification:
 
     def metrics(self) -> ClassificationMetrics:
         return ClassificationMetrics(self.outputs)
-
-    def predictions(self, logits: torch.Tensor) -> torch.Tensor:
-        return logits.argmax(-1)
 
 
 class ClassificationMetrics:
@@ -155,7 +155,30 @@ class RegressionMetrics:
         return {"mse": self.squares / max(1, self.samples), "mae": self.absolutes / max(1, self.samples)}
 
 
-Task = Classification | MultiLabel | Regression
+class WithOwnLoss:
+    """A task whose loss is the user's: ``function(logits, labels)`` gives one loss a sample."""
+
+    def __init__(self, task: Classification | MultiLabel | Regression, function: Callable[..., Any]) -> None:
+        self.task, self.function = task, function
+        self.problem_type, self.label_dtype = task.problem_type, task.label_dtype
+        self.classes, self.outputs = task.classes, task.outputs
+        self.encode, self.metrics = task.encode, task.metrics
+
+    def loss_sum(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        losses = self.function(logits.float(), labels)
+        shape = tuple(getattr(losses, "shape", ()))
+        if shape != (len(labels),):
+            raise InputError(
+                t("train.loss: one loss a sample is wanted, shape ({samples},), not {shape}; take no mean",
+                  samples=len(labels), shape=str(shape))
+            )  # fmt: skip
+        return losses.sum()
+
+    def denominator(self, labels: torch.Tensor) -> float:
+        return float(len(labels))
+
+
+Task = Classification | MultiLabel | Regression | WithOwnLoss
 
 
 def balanced_weights(counts: list[int]) -> list[float]:
@@ -164,7 +187,7 @@ def balanced_weights(counts: list[int]) -> list[float]:
     return [total / (classes * count) if count else 0.0 for count in counts]
 
 
-def make_task(name: str, classes: list[str], **options: Any) -> Task:
+def make_task(name: str, classes: list[str], **options: Any) -> Classification | MultiLabel | Regression:
     if name == "multi-label":
         return MultiLabel(classes)
     if name == "regression":

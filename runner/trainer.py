@@ -30,6 +30,7 @@ from runner.data import Prepared, batches, flat
 from runner.engine import LOWEST_SCALE, Engine, SplitClock
 from runner.evaluation import Evaluation, evaluate
 from runner.final import write_final
+from runner.freeze import FreezePlan
 from runner.inputs import InputError
 from runner.journal import Journal
 from runner.oom import is_out_of_memory, next_smaller
@@ -90,6 +91,7 @@ class Trainer:
         torch.set_num_threads(self.settings.threads)
         self.data: Prepared = prepare_data(plan, run, journal.note, stop)
         model, self.new_weights = build_model(plan, self.data.task, self.data.tokenizer)
+        self.freeze = FreezePlan(model, self.train.freeze)
         self.engine = Engine(model, self.settings)
         self.optimizer = make_optimizer(self.engine.bare_model, self.train, self.settings.fused)
         self.saver = Saver(run, self.train.keep_last)
@@ -224,6 +226,7 @@ class Trainer:
         micro_batches: list[Batch] = [next(stream) for _ in window]
         clock.lap("data")
         seed_step(self.seed, self.state.windows_done)
+        self.freeze.apply(self.state.updates_done)
         lr = lr_at(self.state.updates_done, self.total, self.train)
         set_lr(self.optimizer, lr)
         denominator = sum(self.data.task.denominator(batch["labels"]) for batch in micro_batches)
