@@ -50,9 +50,11 @@ def torch_floor(version: str) -> tuple[str, bool]:
 
 def newest_for_torch(torch: str) -> str | None:
     """Return the bound (``<5.1``) below which transformers accepts ``torch``; None when every release does."""
+    breaks = load("transformers")["import_breaks"]
     for row in _minors():
-        floor = row["torch_runtime_min"]
-        if floor and below(torch, floor):
+        floors = [row["torch_runtime_min"]]
+        floors += [one["torch_min"] for one in breaks if within(row["version"], one["transformers"])]
+        if any(floor and below(torch, floor) for floor in floors):
             return f"<{minor(row['version'])}"
     return None
 
