@@ -1,0 +1,105 @@
+"""Events from a script that is not ours: ``doctor run -- python train.py`` sets DOCTOR_RUN_DIR, this writes
+there.
+
+Only rank 0 writes. Outside a supervised run nothing is written, and that is said once on stderr. Recording
+never stops the script.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from runner.events import EventWriter
+
+VARIABLE = "DOCTOR_RUN_DIR"
+
+
+class Recorder:
+    """Writes run events for a foreign script; a step's ``seconds`` are those since the step before."""
+
+    def __init__(self, run_dir: Path | str | None = None) -> None:
+        self._writer = open_writer(run_dir)
+        self._started = self._last_step_at = time.monotonic()
+        self._begun = False
+
+    def begin(self, **data: Any) -> None:
+        """Write ``run-started``; once."""
+        if not self._begun:
+            self._begun = True
+            self.write("run-started", None, **{"pid": os.getpid(), "hostname": socket.gethostname(), **data})
+            self._started = self._last_step_at = time.monotonic()
+
+    def step(self, step: int, **data: Any) -> None:
+        self.begin()
+        now = time.monotonic()
+        self.write("step", step, **{"seconds": now - self._last_step_at, **data})
+        self._last_step_at = now
+
+    def evaluation(self, step: int, **metrics: Any) -> None:
+        self.write("evaluation", step, **metrics)
+        self._last_step_at = time.monotonic()
+
+    def finish(self, outcome: str, steps: int, **data: Any) -> None:
+        self.write(
+            "run-finished",
+            None,
+            outcome=outcome,
+            steps=steps,
+            seconds=time.monotonic() - self._started,
+            **data,
+        )
+
+    def write(self, kind: str, step: int | None, **data: Any) -> None:
+        if self._writer is None:
+            return
+        try:
+            self._writer.write(kind, step, **{name: plain(value) for name, value in data.items()})
+        except (OSError, TypeError) as error:
+            sys.stderr.write(f"doctor: recording stops, the script goes on: {error}\n")
+            self._writer = None
+
+
+def open_writer(run_dir: Path | str | None) -> EventWriter | None:
+    """Return the writer of the supervised run, or None on other ranks and outside of one."""
+    if os.environ.get("RANK", "0") != "0":
+        return None
+    folder = run_dir or os.environ.get(VARIABLE)
+    if not folder:
+        sys.stderr.write(
+            f"doctor: {VARIABLE} is not set, nothing is recorded; start with: doctor run -- COMMAND\n"
+        )
+        return None
+    events = Path(folder) / "events"
+    try:
+        events.mkdir(parents=True, exist_ok=True)
+        return EventWriter(events / "trainer-0.jsonl", "trainer-0")
+    except OSError as error:
+        sys.stderr.write(f"doctor: nothing is recorded: {error}\n")
+        return None
+
+
+def plain(value: Any) -> Any:
+    """Return a number out of a zero-dimensional tensor or array; anything else as it is."""
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        return value.item()
+    return value
+
+
+_recorder: Recorder | None = None
+
+
+def log(*, step: int, **values: Any) -> None:
+    """Record one step of a hand-written loop: ``runner.log(step=step, loss=loss, lr=lr,
+    samples=len(batch))``.
+
+    Names as in a ``step`` event: loss, lr, grad_norm, samples, tokens, epoch. A loss tensor is read with
+    ``item()``.
+    """
+    global _recorder
+    _recorder = _recorder or Recorder()
+    _recorder.step(step, **values)
