@@ -9,6 +9,7 @@ from rich.text import Text as Styled
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Container
 
 from doctor.language import say
 from doctor.model import t
@@ -20,6 +21,7 @@ from doctor.tui.finding_rows import finding_items, summary
 from doctor.tui.messages import Examined, Trouble
 from doctor.tui.source import Examination
 from doctor.tui.trouble import sentence
+from doctor.tui.widgets.facts_panel import fact_rows
 from doctor.tui.widgets.item_list import Item, ItemList
 from doctor.tui.widgets.rows import Rows
 from runner.strings import printable
@@ -34,11 +36,17 @@ class CheckScreen(BaseScreen):
     HERE = "check"
     DEFAULT_CSS = """
     CheckScreen #head { height: 3; }
-    CheckScreen #findings { height: 1fr; }
+    CheckScreen #panes { height: 1fr; layout: horizontal; }
+    CheckScreen #findings { height: 1fr; width: 5fr; }
+    CheckScreen #facts { height: 1fr; width: 3fr; padding-left: 1; }
+    CheckScreen.-narrow #facts { display: none; }
+    CheckScreen.-narrow.-facts #facts { display: block; }
+    CheckScreen.-narrow.-facts #findings { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "check", t("Check again").msgid),
         Binding("e", "unfold_all", t("Unfold all").msgid),
+        Binding("tab", "facts", t("Facts").msgid, key_display="Tab"),
     ]
 
     def __init__(self) -> None:
@@ -51,7 +59,9 @@ class CheckScreen(BaseScreen):
         head = Rows(self._head, id="head")
         head.fit_height, head.can_focus = True, False
         yield head
-        yield ItemList(id="findings")
+        with Container(id="panes"):
+            yield ItemList(id="findings")
+            yield Rows(self._facts, id="facts")
 
     @property
     def findings(self) -> ItemList:
@@ -100,6 +110,15 @@ class CheckScreen(BaseScreen):
     @on(ItemList.Chosen)
     def _toggle(self, message: ItemList.Chosen) -> None:
         self.findings.toggle(message.key)
+
+    def action_facts(self) -> None:
+        """Move between findings and facts; on a narrow screen one takes the other's place."""
+        shown = self.toggle_class("-facts").has_class("-facts")
+        self.query_one("#facts" if shown else "#findings").focus()
+        self.call_after_refresh(self.redraw)
+
+    def _facts(self, width: int, height: int) -> Sequence[Styled]:
+        return [] if self.examination is None else fact_rows(self.examination.snapshot, width)
 
     def action_unfold_all(self) -> None:
         """Unfold every item, or fold all when all are unfolded."""

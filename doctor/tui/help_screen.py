@@ -68,6 +68,7 @@ def _sections(is_readonly: bool) -> Sequence[tuple[str, list[tuple[str, str]]]]:
         ("r", say("check again")),
         ("⏎", say("evidence, advice and symptoms of a finding")),
         ("e", say("unfold or fold all")),
+        ("Tab", say("the facts that were read, and those that were not")),
     ]
     profiles = [("⏎", say("the plan: every choice with its reason"))]
     run = [

@@ -7,8 +7,9 @@ import threading
 import pytest
 
 from doctor.machine import BadSnapshot
-from doctor.model import Finding, t
+from doctor.model import Facts, Finding, Gpus, Reading, Snapshot, ok, t
 from doctor.tui.source import Examination
+from doctor.tui.widgets.facts_panel import fact_rows
 from tests.tui.driving import (
     NARROW,
     WIDE,
@@ -185,7 +186,16 @@ async def test_language_changes_live_everywhere(chinese: None) -> None:
 async def test_every_key_of_the_bar_is_on_the_screen_at_80_columns() -> None:
     async with driven(RecordedSource(), NARROW) as pilot:
         await settled(pilot)
-        for words in ("⏎ Open", "r Check again", "e Unfold all", "l 中文", "? Help", "q Quit", "^P Menu"):
+        for words in (
+            "⏎ Open",
+            "r Check again",
+            "e Unfold all",
+            "Tab Facts",
+            "l 中文",
+            "? Help",
+            "q Quit",
+            "^P Menu",
+        ):
             assert words in screen_text(pilot)
 
 
@@ -198,3 +208,28 @@ async def test_a_finding_longer_than_the_screen_can_be_read_to_its_end_with_arro
         for _ in range(12):
             await pilot.press("down")
         assert "the end" in await sees(pilot, "the end")
+
+
+async def test_facts_stand_beside_the_findings_on_a_wide_screen_and_behind_tab_on_a_narrow_one() -> None:
+    async with driven(RecordedSource(), WIDE) as pilot:
+        text = await settled(pilot)
+        assert "Driver 550.90" in text
+        assert "2.6.0+cu124" in text.split("\n", 2)[2]
+    async with driven(RecordedSource(), NARROW) as pilot:
+        assert "nobody looked" not in await settled(pilot)
+        facts = await press(pilot, "tab")
+        assert "nobody looked" in facts
+        assert "Driver 550.90 cannot" not in facts
+        assert "Driver 550.90 cannot" in await press(pilot, "tab")
+
+
+async def test_a_fact_that_could_not_be_read_is_neither_absent_nor_skipped_nor_empty() -> None:
+    facts = Facts(
+        driver=Reading(status="failed", why=t("NVML hung")), torch=Reading(status="absent"), gpus=ok(Gpus())
+    )
+    rows = [row.plain for row in fact_rows(Snapshot(facts=facts), 80)]
+    by_label = {row.split()[0]: row for row in rows}
+    assert by_label["Driver"].endswith("? could not look: NVML hung")
+    assert by_label["torch"].endswith("looked for, not there")
+    assert by_label["Python"].endswith("nobody looked")
+    assert by_label["GPU"].endswith("read; nothing to show")
