@@ -8,6 +8,7 @@ nothing is drawn, fetched or dropped on the way there.
 from __future__ import annotations
 
 import random
+from array import array
 from collections.abc import Sequence
 
 from runner.seeds import seed_for
@@ -67,9 +68,9 @@ def stratified_split(classes: Sequence[int] | None, count: int, share: float, se
 
     A class of two rows or more gives at least one and keeps at least one.
     """
-    groups: dict[int, list[int]] = {}
+    groups: dict[int, array[int]] = {}
     for row in range(count):
-        groups.setdefault(int(classes[row]) if classes is not None else 0, []).append(row)
+        groups.setdefault(int(classes[row]) if classes is not None else 0, array("q")).append(row)
     held_out: list[int] = []
     for key, rows in sorted(groups.items()):
         random.Random(seed_for(seed, "split", key)).shuffle(rows)

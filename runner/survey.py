@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import random
+import sys
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -50,19 +52,26 @@ class Survey:
         self.fate: dict[str, bytearray] = {"train": bytearray(), "eval": bytearray()}
         self.labels: dict[str, list[Label]] = {"train": [], "eval": []}
         self.classes: list[str] = []
-        self._seen: dict[bytes, int] = {}
+        self._seen: dict[int, int] = {}
+        """A 64-bit hash of each text to the number of its label: small, since there may be millions."""
+        self._label_numbers: dict[str, int] = {}
 
-    def rows_with(self, fate: int) -> list[tuple[str, int]]:
-        """Return ``(part, source row)`` of all rows of that fate, in order."""
-        parts = ("train", "eval")
-        return [(part, row) for part in parts for row, its in enumerate(self.fate[part]) if its == fate]
+    def count(self, fate: int) -> int:
+        return sum(its.count(fate) for its in self.fate.values())
+
+    def rows_with(self, fate: int) -> Iterator[tuple[str, int]]:
+        """Yield ``(part, source row)`` of all rows of that fate, in order."""
+        for part in ("train", "eval"):
+            for row, its in enumerate(self.fate[part]):
+                if its == fate:
+                    yield part, row
 
     def read(self, part: str, data: DataSection, source: Source, wanted: int) -> None:
         """Take in one source; every row that counts gets the fate ``wanted``."""
         counts, fate, labels = self.counts[part], self.fate[part], self.labels[part]
         for row in source(data, part, self.notes):
             counts.rows += 1
-            labels.append(row.label)
+            labels.append(sys.intern(row.label) if isinstance(row.label, str) else row.label)
             fate.append(wanted if self._counts(row, counts, data, part) else DROPPED)
 
     def _counts(self, row: Row, counts: Counts, data: DataSection, part: str) -> bool:
@@ -73,8 +82,8 @@ class Survey:
             counts.unlabelled += 1
             return False
         content = f"{row.text}\0{row.pair}".encode("utf-8", "surrogatepass")
-        digest = hashlib.blake2b(content, digest_size=16).digest()
-        label = hash(repr(row.label))
+        digest = int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")
+        label = self._label_numbers.setdefault(repr(row.label), len(self._label_numbers))
         if part == "eval":
             counts.held_out_also_trained += digest in self._seen
             return True
@@ -103,28 +112,28 @@ def survey_rows(profile: Profile, source: Source) -> Survey:
     _limit(profile, survey, TRAIN, profile.data.train_limit)
     _limit(profile, survey, EVAL, profile.data.eval_limit)
     for fate, name in ((TRAIN, "train"), (EVAL, "eval")):
-        if not survey.rows_with(fate):
+        if not survey.count(fate):
             raise InputError(t("data.{part}: no usable row is left", part=name))
     return survey
 
 
 def _hold_out(profile: Profile, survey: Survey) -> None:
-    rows = [row for _, row in survey.rows_with(TRAIN)]
+    rows = array("q", (row for _, row in survey.rows_with(TRAIN)))
     ids = {name: index for index, name in enumerate(survey.classes)}
-    classes = None
+    classes: array[int] | None = None
     if profile.model.task == "classification":
-        classes = [ids[str(survey.labels["train"][row])] for row in rows]
+        classes = array("q", (ids[str(survey.labels["train"][row])] for row in rows))
     for index in stratified_split(classes, len(rows), profile.data.eval_share, profile.run.seed):
         survey.fate["train"][rows[index]] = EVAL
 
 
 def _limit(profile: Profile, survey: Survey, fate: int, limit: int | None) -> None:
     """Keep a seeded sample of at most ``limit`` rows."""
-    rows = survey.rows_with(fate)
-    if limit is None or len(rows) <= limit:
+    count = survey.count(fate)
+    if limit is None or count <= limit:
         return
-    kept = set(random.Random(seed_for(profile.run.seed, "split", -fate)).sample(range(len(rows)), limit))
-    for index, (part, row) in enumerate(rows):
+    kept = set(random.Random(seed_for(profile.run.seed, "split", -fate)).sample(range(count), limit))
+    for index, (part, row) in enumerate(survey.rows_with(fate)):
         if index not in kept:
             survey.fate[part][row] = DROPPED
 

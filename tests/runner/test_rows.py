@@ -135,7 +135,7 @@ TWENTY = "".join(f"text {number},{number % 2}\n" for number in range(20))
 def test_equal_texts_count_once_before_the_split(tmp_path: Path) -> None:
     survey = surveyed(tmp_path, TWENTY * 3)
     assert survey.counts["train"].duplicates == 40
-    assert len(survey.rows_with(TRAIN)) + len(survey.rows_with(EVAL)) == 20
+    assert survey.count(TRAIN) + survey.count(EVAL) == 20
 
 
 def test_each_class_is_held_out_in_proportion(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_each_class_is_held_out_in_proportion(tmp_path: Path) -> None:
 def test_the_split_is_the_seeds(tmp_path: Path) -> None:
     first, again = surveyed(tmp_path, TWENTY), surveyed(tmp_path, TWENTY)
     other = surveyed(tmp_path, TWENTY, "run.seed=8")
-    assert first.rows_with(EVAL) == again.rows_with(EVAL) != other.rows_with(EVAL)
+    assert first.fate == again.fate != other.fate
 
 
 def test_empty_unlabelled_misshapen_and_contradicting_rows_are_counted_and_said(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_held_out_texts_that_are_trained_on_are_said(tmp_path: Path) -> None:
     (tmp_path / "held.csv").write_text("text,label\ntext 1,1\nnew text,0\nnew text,0\n")
     survey = surveyed(tmp_path, TWENTY, f"data.eval={tmp_path / 'held.csv'}")
     assert survey.counts["eval"].held_out_also_trained == 1
-    assert len(survey.rows_with(TRAIN)) == 20 and len(survey.rows_with(EVAL)) == 3
+    assert survey.count(TRAIN) == 20 and survey.count(EVAL) == 3
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_numbers_are_classes_in_the_order_of_their_values(tmp_path: Path) -> Non
 
 def test_limits_take_a_seeded_sample_and_no_more(tmp_path: Path) -> None:
     survey = surveyed(tmp_path, TWENTY, "data.train_limit=5", "data.eval_limit=2")
-    assert (len(survey.rows_with(TRAIN)), len(survey.rows_with(EVAL))) == (5, 2)
+    assert (survey.count(TRAIN), survey.count(EVAL)) == (5, 2)
 
 
 def test_a_vocabulary_covers_every_character_and_is_the_same_again() -> None:
