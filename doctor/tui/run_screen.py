@@ -189,7 +189,7 @@ class RunScreen(BaseScreen):
         if self.is_paused:
             rows.append(Styled("‖ " + say("view paused; the run goes on"), "bold reverse"))
         if self._answer is not None:
-            rows.append(self._answer)
+            rows += [Styled(line, self._answer.style) for line in indent(self._answer.plain, width, "", "  ")]
         return rows
 
     def _pane(self, pane: str, width: int, height: int) -> Sequence[Styled]:

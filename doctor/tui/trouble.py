@@ -9,11 +9,11 @@ from runner.text import Text, t
 
 
 def sentence(error: BaseException) -> str:
-    """Return what went wrong: the error's own ``text`` (LaunchError, BadSnapshot), its problems, or its words."""
+    """Return what went wrong: the error's own ``text`` (LaunchError, PlanError), its problems, or its words."""
     problems = getattr(error, "problems", None)
     if problems:
         return "\n".join(words_of(problem) for problem in problems)
-    text = getattr(error, "text", None)
+    text = getattr(error, "text", None) or getattr(error, "problem", None)
     if text is not None:
         return words_of(text) if isinstance(text, Text) else printable(str(text))
     if isinstance(error, FileNotFoundError):

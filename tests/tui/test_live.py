@@ -15,6 +15,8 @@ from doctor.model import Packages, Reading, Snapshot, ok
 from doctor.tui.live import LiveSource
 from doctor.tui.source import Refused
 from doctor.tui.trouble import sentence
+from runner.plan import PlanError
+from runner.text import t
 from tests.tui.recorded import HEALTHY_FACTS, RunBuilder, whole_run
 
 
@@ -98,8 +100,9 @@ def test_a_profile_that_does_not_exist_is_one_sentence() -> None:
         ),
         (OSError(5, "Input/output error", "events"), "OSError: [Errno 5] Input/output error: 'events'"),
         (Refused(("one", "two")), "one\ntwo"),
+        (PlanError(t("{path} is of a newer schema", path="plan.json")), "plan.json is of a newer schema"),
     ],
-    ids=["missing-with-escape", "disk", "refused"],
+    ids=["missing-with-escape", "disk", "refused", "plan"],
 )
 def test_errors_become_sentences(error: Exception, words: str) -> None:
     assert sentence(error) == words

@@ -39,7 +39,7 @@ class Tmux:
             dead, _, status = (
                 self("display-message", "-p", "#{pane_dead} #{pane_dead_status}").strip().partition(" ")
             )
-            if dead == "1":
+            if dead == "1" and status:  # the pane is dead a moment before its status is collected
                 return status
             time.sleep(0.05)
         raise AssertionError(f"it never ended\n{self('capture-pane', '-p')}")
