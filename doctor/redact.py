@@ -16,6 +16,7 @@ import msgspec
 
 from doctor.model import Snapshot
 from doctor.redact_identity import Veil, is_personal
+from doctor.redact_provenance import clean_names, for_strangers, is_commit, set_patches_aside
 from doctor.redact_secrets import is_secret_name, without_secrets
 from doctor.tables import load
 
@@ -36,20 +37,42 @@ def is_allowed(variable: str) -> bool:
     return variable.startswith(prefixes) and variable not in denied and not is_secret_name(variable)
 
 
-def redact(snapshot: Snapshot, users: tuple[str, ...] = (), hosts: tuple[str, ...] = ()) -> Snapshot:
+def redact(
+    snapshot: Snapshot,
+    users: tuple[str, ...] = (),
+    hosts: tuple[str, ...] = (),
+    *,
+    patches_as_they_are: bool = False,
+    share: bool = False,
+) -> Snapshot:
     """Return ``snapshot`` fit to be shown to strangers; ``redacted`` is True then.
 
-    ``users`` and ``hosts`` are names known from elsewhere to be removed too (this machine's own).
+    ``users`` and ``hosts`` are names known from elsewhere to be removed too (this machine's own). A patch stays word for
+    word, and is left out where it holds a credential, unless ``patches_as_they_are``. ``share`` drops whose code it is.
     """
     tree = msgspec.to_builtins(snapshot)
+    provenance = tree["facts"].get("provenance", {}).get("value")
+    if share:
+        for_strangers(provenance)
+    patches = set_patches_aside(provenance, patches_as_they_are)
     veil = Veil(users=_users(snapshot, users), hosts=_hosts(hosts), cards=_cards(snapshot))
     _keep_allowed_variables(tree["facts"])
+    clean_names(provenance, veil.text)
+    for holder, patch in patches:
+        holder["patch"] = Verbatim(patch)
     cleaned: dict[str, Any] = {**tree, "redacted": True, "label": veil.text(tree.get("label", ""))}
     cleaned["facts"] = {name: _walk(reading, veil.of(name), name) for name, reading in tree["facts"].items()}
     return msgspec.convert(cleaned, Snapshot)
 
 
+class Verbatim(str):
+    """A text that stays as it is: it was searched, and a change would break it."""
+
+
 def _keep_allowed_variables(facts: dict[str, Any]) -> None:
+    run = (facts.get("provenance", {}).get("value") or {}).get("run") or {}
+    if "environment" in run:
+        run["environment"] = {name: value for name, value in run["environment"].items() if is_allowed(name)}
     environment = facts.get("environment", {}).get("value") or {}
     variables = environment.get("variables", {})
     hidden = [name for name in variables if not is_allowed(name)]
@@ -83,6 +106,8 @@ _CLOSED = frozenset(
 def _walk(value: Any, clean: Callable[[str], str], key: str) -> Any:
     """Apply ``clean`` to every string below ``value``, keys that are paths included; msgids stay as they are."""
     if isinstance(value, str):
+        if isinstance(value, Verbatim) or is_commit(key, value):
+            return str(value)
         return value if key == "msgid" else without_secrets(value) if key in _CLOSED else clean(value)
     if isinstance(value, dict):
         return {
@@ -98,7 +123,7 @@ def _walk(value: Any, clean: Callable[[str], str], key: str) -> Any:
 
 def _is_setting(key: str, name: str, item: Any) -> bool:
     """Training arguments are named by their users: ``hub_token`` holds a credential."""
-    return key == "training_args" and isinstance(item, str) and is_secret_name(name)
+    return key in ("training_args", "profile", "settings") and isinstance(item, str) and is_secret_name(name)
 
 
 # ---------------------------------------------------------------------------------------- whose machine

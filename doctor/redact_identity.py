@@ -25,7 +25,7 @@ def is_personal(name: str) -> bool:
 # GPU-3f1d2c5e-8a7b-4c6d-9e0f-123456789abc, or a unique beginning of it
 _CARD = re.compile(r"\b(GPU|MIG)-([0-9a-fA-F]{4,8}(?:-[0-9a-fA-F]{1,12}){0,4})\b")
 # Packages are versions and file names: what looks like an address or a name there is none.
-_PACKAGE_SECTIONS = frozenset({"packages", "torch", "libraries", "driver", "project"})
+_PACKAGE_SECTIONS = frozenset({"packages", "torch", "libraries", "driver", "project", "provenance"})
 _HOME = re.compile(r"(?<![\w.])(/home/|/Users/|/data/home/)([^/\s:;,'\"]+)")
 _ADDRESS = re.compile(r"(?<![=<>~!]=)(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?!\.?\w)")
 _ADDRESS_6 = re.compile(r"(?<![\w:])(?:[0-9a-f]{1,4}:){3,7}(?::?[0-9a-f]{1,4})+(?![\w:])", re.IGNORECASE)

@@ -23,9 +23,13 @@ if TYPE_CHECKING:
     from doctor.pyspy import Sample
     from doctor.recommend import Recommendation
     from doctor.running import PlannedRun
+    from doctor.snapshots.capture import Patch
     from doctor.watching import RunSummary, RunWatcher
     from doctor.wheelhouse import Wheelhouse
     from runner.text import Text
+
+EXPORT_DEADLINE_S = 60.0
+"""A snapshot may take its time: it is the last thing done before the machine is given back."""
 
 
 def examine(python: str | None = None, sections: Iterable[str] | None = None) -> Snapshot:
@@ -227,19 +231,29 @@ def write_report(watcher: RunWatcher) -> tuple[Path | None, Text | None]:
 # -- snapshots
 # ------------------------------------------------------------------------------------------------
 def export_snapshot(
-    output: str | None, python: str | None = None, run: str | None = None, overwrite: bool = False
+    output: str | None,
+    python: str | None = None,
+    run: str | None = None,
+    overwrite: bool = False,
+    *,
+    data: Sequence[str] = (),
+    patch: Patch = "refuse",
+    share: bool = False,
 ) -> Path | bytes:
     """Write this machine (or the one a run was started on), redacted, and return the file; its bytes for
     ``-``.
 
     Raises:
-        doctor.snapshots.capture.ExportError: it cannot be read or written.
+        doctor.snapshots.capture.ExportError: it cannot be read or written, or a patch holds a credential.
         doctor.machine.BadSnapshot: what the run keeps is not a snapshot.
     """
     from doctor.machine import encode_snapshot
     from doctor.snapshots import capture
 
-    snapshot = capture.from_run(run) if run else capture.capture(python)
+    if run:
+        snapshot = capture.from_run(run, patch=patch, share=share)
+    else:
+        snapshot = capture.capture(python, data=data, patch=patch, share=share, deadline_s=EXPORT_DEADLINE_S)
     if output == "-":
         return encode_snapshot(snapshot)
     target = Path(output) if output else Path(capture.default_name())

@@ -20,6 +20,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--from-run", metavar="RUN", help=say("the machine that a run was started on, not this one")
     )
     export.add_argument("--force", action="store_true", help=say("overwrite a file that is there"))
+    export.add_argument(
+        "--data",
+        metavar="PATH",
+        action="append",
+        help=say("name this file or folder by its content, too (repeatable)"),
+    )
+    patch = export.add_mutually_exclusive_group()
+    patch.add_argument(
+        "--no-patch", dest="patch", action="store_const", const="leave-out", default="refuse",
+        help=say("without the changes to your code since the last commit"),
+    )  # fmt: skip
+    patch.add_argument(
+        "--patch-as-is", dest="patch", action="store_const", const="as-is",
+        help=say("keep the changes even where they look like they hold a credential"),
+    )  # fmt: skip
+    export.add_argument(
+        "--share",
+        action="store_true",
+        help=say("for strangers: without code, remotes, branches and file names"),
+    )
     show = verbs.add_parser("show", help=say("what is in a snapshot file, on one screen"))
     show.add_argument(
         "file",
@@ -45,8 +65,9 @@ def _export(namespace: argparse.Namespace) -> int:
 
     try:
         written = service.export_snapshot(
-            namespace.output, namespace.python, namespace.from_run, overwrite=namespace.force
-        )
+            namespace.output, namespace.python, namespace.from_run, overwrite=namespace.force,
+            data=namespace.data or (), patch=namespace.patch, share=namespace.share,
+        )  # fmt: skip
     except (ExportError, BadSnapshot) as error:
         raise CommandError(error.text) from None
     if isinstance(written, bytes):

@@ -44,6 +44,9 @@ PROBES: dict[str, tuple[str, str]] = {
     "project": ("project", "probe"),
 }
 
+# Read only when asked for by name: `doctor check` does without.
+ON_REQUEST: dict[str, tuple[str, str]] = {"provenance": ("provenance", "probe")}
+
 
 @dataclass
 class Context:
@@ -56,6 +59,8 @@ class Context:
     python: str | None = None
     """``--python``: an interpreter, or a folder that holds ``bin/python``."""
     clock: Callable[[], float] = time.monotonic
+    data_paths: tuple[Path, ...] = ()
+    """Files and folders whose contents a snapshot is to name (probes/data_prints.py)."""
 
     def path(self, absolute: str) -> Path:
         """Return ``absolute`` (``/proc/meminfo``) below :attr:`root`."""
@@ -98,7 +103,8 @@ def read_facts(
     A probe that is not done within ``deadline_s`` reads *failed*, as does one that raises (a bug, said as such).
     """
     context.lock, context.shared, context.target  # made here, once, before the threads share them  # noqa: B018
-    wanted = list(PROBES) if sections is None else [name for name in PROBES if name in set(sections)]
+    known = {**PROBES, **ON_REQUEST}
+    wanted = list(PROBES) if sections is None else [name for name in known if name in set(sections)]
     readings: dict[str, Reading[Any]] = {}
     threads = {
         name: threading.Thread(target=_run, args=(name, context, readings), daemon=True) for name in wanted
@@ -115,7 +121,7 @@ def read_facts(
 
 
 def _run(section: str, context: Context, readings: dict[str, Reading[Any]]) -> None:
-    module, function = PROBES[section]
+    module, function = PROBES.get(section) or ON_REQUEST[section]
     begun = time.perf_counter()
     try:
         reading = getattr(importlib.import_module(f"doctor.probes.{module}"), function)(context)

@@ -7,17 +7,27 @@ import os
 import pwd
 import secrets
 import socket
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Literal
 
-from doctor.machine import BadSnapshot, encode_snapshot, live_snapshot, load_snapshot
-from doctor.model import Snapshot, t
-from doctor.probes import Context
+import msgspec
+
+from doctor.machine import BadSnapshot, encode_snapshot, live_snapshot, load_snapshot, with_facts
+from doctor.model import GitState, Provenance, Snapshot, ok, t
+from doctor.probes import PROBES, Context
 from doctor.redact import redact
+from doctor.redact_provenance import patch_text
+from doctor.redact_scan import Hit, secrets_in_patch
+from doctor.snapshots.of_run import run_provenance
 from runner.rundir import find_run
 from runner.text import Text
 
 __all__ = ["BadSnapshot", "ExportError", "capture", "default_name", "from_run", "write_snapshot"]
+
+Patch = Literal["refuse", "leave-out", "as-is"]
+"""What becomes of a patch: refused where it holds a credential, left out in any case, kept in any case."""
 
 
 class ExportError(Exception):
@@ -28,35 +38,95 @@ class ExportError(Exception):
         self.text = text
 
 
-def capture(python: str | None = None) -> Snapshot:
-    """Read this machine and the environment of ``python``, and return it redacted."""
-    return shareable(live_snapshot(Context(python=python)))
-
-
-def from_run(name: str) -> Snapshot:
-    """Return the redacted snapshot that a run was started on.
+def capture(
+    python: str | None = None,
+    *,
+    data: Sequence[str] = (),
+    patch: Patch = "refuse",
+    share: bool = False,
+    deadline_s: float | None = None,
+) -> Snapshot:
+    """Read this machine, the environment of ``python``, the code here and ``data``, and return it redacted.
 
     Raises:
-        ExportError: there is no such run, or it keeps no snapshot that can be read.
+        ExportError: a patch holds what looks like a credential, and ``patch`` says to refuse.
+    """
+    context = Context(python=python, data_paths=tuple(Path(path).absolute() for path in data))
+    return _checked(live_snapshot(context, [*PROBES, "provenance"], deadline_s), patch, share)
+
+
+def from_run(name: str, *, patch: Patch = "refuse", share: bool = False) -> Snapshot:
+    """Return the redacted snapshot that a run was started on, with what the run was told.
+
+    Raises:
+        ExportError: there is no such run, it keeps no snapshot that can be read, or a patch holds a credential.
         BadSnapshot: what it keeps is not a snapshot.
     """
     try:
         run = find_run(name)
-        return shareable(load_snapshot(run.snapshot))
+        snapshot = load_snapshot(run.snapshot)
     except OSError as error:
         where, why = str(error.filename or name), error.strerror or str(error)
         raise ExportError(
             t("cannot read the snapshot of run {run}: {where}: {error}", run=name, where=where, error=why)
         ) from None
+    known = snapshot.facts.provenance.value or Provenance()
+    told = with_facts(snapshot, provenance=ok(run_provenance(known, run), source=str(run.plan)))
+    return _checked(told, patch, share)
 
 
-def shareable(snapshot: Snapshot) -> Snapshot:
+def _checked(snapshot: Snapshot, patch: Patch, share: bool) -> Snapshot:
+    if patch == "refuse" and not share and (hits := credentials_in(snapshot)):
+        raise ExportError(
+            t(
+                "the changes to your code hold what looks like a credential: {places}. "
+                "--no-patch leaves the changes out, --patch-as-is keeps them word for word.",
+                places=", ".join(f"{hit.file}:{hit.line} ({hit.kind})" for hit in hits[:5]),
+            )
+        )
+    snapshot = without_patches(snapshot) if patch == "leave-out" else snapshot
+    return shareable(snapshot, patches_as_they_are=patch == "as-is", share=share)
+
+
+def credentials_in(snapshot: Snapshot) -> list[Hit]:
+    """Return what looks like a credential in the patches of a snapshot."""
+    provenance = snapshot.facts.provenance.value or Provenance()
+    states = [provenance.git, *(item.git for item in provenance.contents)]
+    return [
+        hit
+        for state in states
+        if state and state.patch
+        for hit in secrets_in_patch(patch_text(state.patch, state.patch_is_base64))
+    ]
+
+
+def without_patches(snapshot: Snapshot) -> Snapshot:
+    provenance = snapshot.facts.provenance.value
+    if provenance is None:
+        return snapshot
+
+    def bare(state: GitState | None) -> GitState | None:
+        if state is None or state.patch is None:
+            return state
+        return msgspec.structs.replace(state, patch=None, patch_why=t("left out: it was asked for without"))
+
+    contents = tuple(msgspec.structs.replace(item, git=bare(item.git)) for item in provenance.contents)
+    bared = msgspec.structs.replace(provenance, git=bare(provenance.git), contents=contents)
+    reading = msgspec.structs.replace(snapshot.facts.provenance, value=bared)
+    return with_facts(snapshot, provenance=reading)
+
+
+def shareable(snapshot: Snapshot, *, patches_as_they_are: bool = False, share: bool = False) -> Snapshot:
     """Redact ``snapshot`` with the names that only this machine knows: its own, and the account's."""
     hosts = {socket.gethostname(), os.environ.get("HOSTNAME", "")}
     hosts |= {name.partition(".")[0] for name in hosts}
     users = {os.environ.get("USER", ""), os.environ.get("LOGNAME", ""), _account()}
     return redact(
-        snapshot, users=tuple(sorted(users - {""})), hosts=tuple(sorted(hosts - {""}, reverse=True))
+        snapshot,
+        users=tuple(sorted(users - {""})),
+        hosts=tuple(sorted(hosts - {""}, reverse=True)),
+        patches_as_they_are=patches_as_they_are,
+        share=share,
     )
 
 
