@@ -79,6 +79,18 @@ def test_a_logarithmic_scale_puts_the_geometric_mean_in_the_middle() -> None:
     assert "╢" in logarithmic[1]
 
 
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_on_a_logarithmic_scale_too_what_is_not_finite_is_a_cross(bad: float) -> None:
+    rows = picture([Line([0, 1, 2, 3], [1.0, bad, 0.0, 100.0], "dots")], is_log=True)
+    assert "×" in rows[1]
+
+
+def test_many_points_in_one_column_are_one_stroke_from_lowest_to_highest() -> None:
+    values = [0.0 if n % 2 else 1.0 for n in range(4000)]
+    rows = picture([Line(range(4000), values)])
+    assert all(set(row[9:]) == {"⣿"} for row in rows[1:-1])
+
+
 @pytest.mark.parametrize(("width", "height"), [(1, 1), (9, 3), (13, 3), (200, 60), (80, 2)])
 def test_a_chart_never_exceeds_the_room_it_was_given(width: int, height: int) -> None:
     line = Line(range(100), [math.sin(x / 9) for x in range(100)])

@@ -48,6 +48,13 @@ class Canvas:
         for index in range(length + 1):
             self.dot(x0 + (x1 - x0) * index // length, y0 + (y1 - y0) * index // length, style)
 
+    def stroke(self, column: tuple[int, int, int] | None, style: str) -> None:
+        """Draw dot column ``x`` from ``top`` to ``bottom``; None draws nothing."""
+        if column is not None:
+            x, top, bottom = column
+            for y in range(top, bottom + 1):
+                self.dot(x, y, style)
+
     def mark(self, x: int, y: int, character: str, style: str) -> None:
         self.marks[y >> 2, x >> 1] = character
         self.styles[y >> 2][x >> 1] = style
@@ -73,12 +80,26 @@ class Scale(NamedTuple):
     high: float
     is_log: bool = False
 
-    def at(self, value: float, cells: int) -> int:
-        value, low, high = (
-            math.log10(max(item, 1e-300)) if self.is_log else item for item in (value, self.low, self.high)
-        )
-        share = (value - low) / (high - low) if high > low else 0.5
-        return min(cells - 1, max(0, round(share * (cells - 1))))
+    def places(self, values: Sequence[float], cells: int) -> list[int | None]:
+        """Return the place of each value; None for one that is not finite. Values outside come to the edge."""
+        low, high = (math.log10(self.low), math.log10(self.high)) if self.is_log else (self.low, self.high)
+        last = cells - 1
+        if self.is_log:
+            values = [_log10(value, low) for value in values]
+        if high <= low:
+            return [last // 2 if math.isfinite(value) else None for value in values]
+        factor = last / (high - low)
+        return [
+            min(last, max(0, int((value - low) * factor + 0.5))) if math.isfinite(value) else None
+            for value in values
+        ]
+
+
+def _log10(value: float, lowest: float) -> float:
+    """Return the logarithm; what has none comes to the lower edge, what is not finite stays so."""
+    if not math.isfinite(value):
+        return value
+    return math.log10(value) if value > 0 else lowest
 
 
 def scale_of(values: Sequence[float], is_log: bool = False) -> Scale | None:
@@ -114,22 +135,34 @@ def chart(
 
 
 def _draw(canvas: Canvas, line: Line, x_scale: Scale, y_scale: Scale) -> None:
-    dots_wide, dots_high = canvas.width * 2, canvas.height * 4
-    previous: tuple[int, int] | None = None
-    for step, value in zip(line.steps, line.values, strict=True):
-        x = x_scale.at(step, dots_wide)
-        if not math.isfinite(value):
+    bottom = canvas.height * 4 - 1
+    columns = [x or 0 for x in x_scale.places(line.steps, canvas.width * 2)]
+    heights = [None if y is None else bottom - y for y in y_scale.places(line.values, bottom + 1)]
+    if line.drawn == "joined":
+        _draw_joined(canvas, columns, heights, line.style)
+    for x, y in zip(columns, heights, strict=True):
+        if y is None:
             canvas.mark(x, 0, "×", "bold red")
-            previous = None
-            continue
-        y = dots_high - 1 - y_scale.at(value, dots_high)
-        if line.drawn == "marks":
+        elif line.drawn == "marks":
             canvas.mark(x, y, "◆", line.style)
-        elif line.drawn == "joined" and previous is not None:
-            canvas.join(*previous, x, y, line.style)
-        else:
+        elif line.drawn == "dots":
             canvas.dot(x, y, line.style)
-        previous = (x, y)
+
+
+def _draw_joined(canvas: Canvas, columns: list[int], heights: list[int | None], style: str) -> None:
+    """Draw one joined line. Points of one dot column are one stroke, so a thousand points cost no more than fit."""
+    previous: tuple[int, int] | None = None
+    stroke: tuple[int, int, int] | None = None
+    for x, y in zip(columns, heights, strict=True):
+        if y is not None and previous is not None and stroke is not None and x == previous[0]:
+            stroke = (x, min(stroke[1], y), max(stroke[2], y))
+        else:
+            canvas.stroke(stroke, style)
+            if y is not None and previous is not None:
+                canvas.join(*previous, x, y, style)
+            stroke = None if y is None else (x, y, y)
+        previous = None if y is None else (x, y)
+    canvas.stroke(stroke, style)
 
 
 def _with_axis(canvas: Canvas, scale: Scale) -> list[Styled]:
