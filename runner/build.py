@@ -128,10 +128,10 @@ def build_model(plan: Plan, task: Task, tokenizer: Any) -> tuple[torch.nn.Module
     config.pad_token_id = tokenizer.pad_token_id
     if model.config:
         config.vocab_size = len(tokenizer)
-        built = transformers.AutoModelForSequenceClassification.from_config(config, **_attention(model))
+        built = auto_class(task).from_config(config, **_attention(model))
         new = ["*"]
     else:
-        built, new = _pretrained(model, config)
+        built, new = _pretrained(model, config, task)
     if len(tokenizer) > built.get_input_embeddings().weight.shape[0]:
         built.resize_token_embeddings(len(tokenizer))
     if model.gradient_checkpointing:
@@ -145,7 +145,19 @@ def checkpoint_activations(model: Any) -> None:
     model.config.use_cache = False
 
 
+_LANGUAGE_MODELS = {"causal_lm": "AutoModelForCausalLM", "masked_lm": "AutoModelForMaskedLM"}
+
+
+def auto_class(task: Task) -> Any:
+    """Return the class of transformers that has the task's head."""
+    return getattr(
+        transformers, _LANGUAGE_MODELS.get(task.problem_type, "AutoModelForSequenceClassification")
+    )
+
+
 def _label_settings(task: Task) -> dict[str, Any]:
+    if task.problem_type in _LANGUAGE_MODELS:
+        return {}
     settings: dict[str, Any] = {"num_labels": task.outputs, "problem_type": task.problem_type}
     if task.classes:
         settings["id2label"] = dict(enumerate(task.classes))
@@ -157,12 +169,12 @@ def _attention(model: ModelSection) -> dict[str, Any]:
     return {} if model.attention == "auto" else {"attn_implementation": model.attention}
 
 
-def _pretrained(model: ModelSection, config: Any) -> tuple[Any, list[str]]:
+def _pretrained(model: ModelSection, config: Any, task: Task) -> tuple[Any, list[str]]:
     # transformers 4.56 renamed torch_dtype to dtype.
     release = parse_release(transformers.__version__)
     dtype = {"dtype" if release >= (4, 56) else "torch_dtype": torch.float32}
     try:
-        built, loading = transformers.AutoModelForSequenceClassification.from_pretrained(
+        built, loading = auto_class(task).from_pretrained(
             model_origin(model), config=config, revision=model.revision, ignore_mismatched_sizes=True,
             output_loading_info=True, **dtype, **_attention(model),
         )  # fmt: skip

@@ -155,8 +155,10 @@ class Saver:
                 raise OSError(28, "not enough free space for a checkpoint")
             path, size = self._write(copy)
             retire(self.run, self.keep_last, copy.state.best_window)
-        except (OSError, safetensors.SafetensorError) as trouble:
-            error = str(trouble)
+        except (
+            Exception
+        ) as trouble:  # in a thread nobody would see it; training goes on without this checkpoint
+            error = f"{type(trouble).__name__}: {trouble}"
             shutil.rmtree(self._making(window), ignore_errors=True)
         self._results.append(
             SaveResult(

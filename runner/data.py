@@ -16,7 +16,9 @@ import numpy
 import torch
 
 from runner.attach import allow_attach
+from runner.language_tasks import CausalLM, MaskedLM
 from runner.order import Window
+from runner.seeds import seed_for
 from runner.signals import ignore_in_worker
 from runner.tasks import Task
 
@@ -73,14 +75,15 @@ class TokenStore(torch.utils.data.Dataset[dict[str, Any]]):
             "types": types,
             "label": self.labels[index],
             "row": self.rows[index],
+            "index": index,
         }
 
 
 class Collate:
     """Samples made into one padded batch; padding is marked by length, never by token id."""
 
-    def __init__(self, pad_id: int) -> None:
-        self.pad_id = pad_id
+    def __init__(self, pad_id: int, task: Task | None = None, epoch: int = 0) -> None:
+        self.pad_id, self.task, self.epoch = pad_id, task, epoch
 
     def __call__(self, samples: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
         lengths = [len(sample["ids"]) for sample in samples]
@@ -99,7 +102,11 @@ class Collate:
             "labels": torch.from_numpy(numpy.stack([sample["label"] for sample in samples])),
             "rows": torch.tensor([int(sample["row"]) for sample in samples]),
         }
-        return batch | ({"token_type_ids": types} if samples[0]["types"] is not None else {})
+        if samples[0]["types"] is not None:
+            batch["token_type_ids"] = types
+        if isinstance(self.task, (CausalLM, MaskedLM)):
+            self.task.finish_batch(batch, [int(sample["index"]) for sample in samples], self.epoch)
+        return batch
 
 
 class Prepared:
@@ -115,19 +122,25 @@ class Prepared:
 
 
 def batches(
-    store: TokenStore, micro_batches: Sequence[list[int]], pad_id: int, seed: int, workers: int, pin: bool
+    data: Prepared,
+    part: str,
+    micro_batches: Sequence[list[int]],
+    epoch: int,
+    seed: int,
+    workers: int,
+    pin: bool,
 ) -> Generator[dict[str, torch.Tensor], None, None]:
-    """Yield the batches for lists of sample numbers, in order.
+    """Yield the batches of a part (``train`` or ``eval``) for lists of sample numbers, in order.
 
     The loader draws from a private generator: its draws never shift those of the training.
     """
     loader = torch.utils.data.DataLoader(
-        store,
+        data.train if part == "train" else data.eval,
         batch_sampler=micro_batches,  # type: ignore[arg-type,unused-ignore]
-        collate_fn=Collate(pad_id),
+        collate_fn=Collate(data.tokenizer.pad_token_id, data.task, epoch),
         num_workers=workers,
         pin_memory=pin,
-        generator=torch.Generator().manual_seed(seed),
+        generator=torch.Generator().manual_seed(seed_for(seed, "loader", epoch)),
         worker_init_fn=_start_worker,
         multiprocessing_context="fork" if workers else None,
     )

@@ -33,7 +33,7 @@ def evaluate(
     lots = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     pin = engine.device.type == "cuda"
     with evaluation_mode(engine.model), torch.inference_mode():
-        for batch in batches(data.eval, lots, data.tokenizer.pad_token_id, seed, workers, pin):
+        for batch in batches(data, "eval", lots, -1, seed, workers, pin):
             if stop:
                 return None
             moved = engine.to_device(batch)

@@ -18,6 +18,7 @@ import torch
 from runner.build import load_tokenizer
 from runner.data import DataFacts, PartFacts, Prepared
 from runner.inputs import InputError, file_sha256
+from runner.language_tasks import CausalLM, MaskedLM
 from runner.plan import Plan
 from runner.profile import DataSection
 from runner.rows import ReadingNotes, Row, record_row
@@ -49,12 +50,18 @@ def prepare_data(plan: Plan, run: RunDir, note: Note, stop: StopRequest) -> Prep
     if facts is None:
         facts = _make(plan, run, note, stop)
     tokenizer = load_tokenizer(plan, run)
-    return Prepared(run.data, facts, task_of(plan, facts.classes, facts.train.class_counts), tokenizer)
+    return Prepared(
+        run.data, facts, task_of(plan, facts.classes, facts.train.class_counts, tokenizer), tokenizer
+    )
 
 
-def task_of(plan: Plan, classes: list[str], class_counts: list[int]) -> Task:
+def task_of(plan: Plan, classes: list[str], class_counts: list[int], tokenizer: Any) -> Task:
     """Return the plan's task; class weights are settled by the counts of the training rows."""
     train, name = plan.profile.train, plan.profile.model.task
+    if name == "causal-lm":
+        return CausalLM()
+    if name == "masked-lm":
+        return MaskedLM(tokenizer, plan.profile.run.seed, train.mask_share)
     if train.loss:
         return WithOwnLoss(make_task(name, classes), import_function("train.loss", train.loss))
     if name != "classification":
@@ -97,7 +104,7 @@ def _make(plan: Plan, run: RunDir, note: Note, stop: StopRequest) -> DataFacts:
     making = run.path / "data.making"
     shutil.rmtree(making, ignore_errors=True)
     making.mkdir()
-    task = task_of(plan, survey.classes, [1] * len(survey.classes))
+    task = task_of(plan, survey.classes, [1] * len(survey.classes), tokenizer)
     parts = {
         name: _write_part(making, name, fate, plan, survey, tokenizer, task, max_length, stop)
         for name, fate in (("train", TRAIN), ("eval", EVAL))

@@ -37,6 +37,10 @@ Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Sha256 = Annotated[str, Meta(pattern="^([0-9a-f]{64})?$")]
 
 
+TEXT_ONLY = ("causal-lm", "masked-lm")
+"""Tasks that learn from texts without labels."""
+
+
 class RunSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[run]``"""
 
@@ -47,7 +51,7 @@ class RunSection(msgspec.Struct, frozen=True, kw_only=True):
 class ModelSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[model]``: exactly one of ``hub``, ``path``, ``package``, ``config`` says where it comes from."""
 
-    task: Literal["classification", "multi-label", "regression"] = "classification"
+    task: Literal["classification", "multi-label", "regression", "causal-lm", "masked-lm"] = "classification"
     hub: str = ""
     """A name on the hub: ``google-bert/bert-base-uncased``."""
     revision: str = "main"
@@ -135,6 +139,8 @@ class TrainSection(msgspec.Struct, frozen=True, kw_only=True):
     clip_norm: Annotated[float, Meta(ge=0)] = 1.0
     """0: no clipping."""
     precision: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
+    mask_share: Annotated[float, Meta(gt=0, lt=1)] = 0.15
+    """Of the tokens, for masked-lm."""
     loss: Annotated[str, Meta(pattern=r"^([\w.]+:\w+)?$")] = ""
     """``module:function`` of your own: takes logits and labels, returns one loss a sample."""
     freeze: list[FreezeRule] = []
@@ -200,6 +206,8 @@ def profile_from_tree(tree: TomlTree, source: str, base: Path, known: Sequence[T
     problems = [*known, *(problem for _, problem in wrong), *crossed]
     if problems:
         raise ProfileError(source, problems)
+    if profile.model.task in TEXT_ONLY:
+        profile = msgspec.structs.replace(profile, data=msgspec.structs.replace(profile.data, label=""))
     return with_absolute_paths(profile, tree, base)
 
 
@@ -234,6 +242,11 @@ def cross_problems(profile: Profile, tree: TomlTree) -> Iterator[tuple[str, Text
     yield from _batch_problems(train, tree)
     if train.class_weights != "none" and model.task != "classification":
         yield "train.class_weights", _only_classification(tree.place("train.class_weights"))
+    if train.loss and model.task in TEXT_ONLY:
+        yield (
+            "train.loss",
+            t("{place}: a loss of your own is for tasks with a label a text", place=tree.place("train.loss")),
+        )
     if train.loss and (train.label_smoothing or train.class_weights != "none"):
         yield (
             "train.loss",

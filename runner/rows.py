@@ -89,14 +89,17 @@ def _separated(path: Path, data: DataSection, notes: ReadingNotes, delimiter: st
     with _open_text(path, data, notes) as file:
         reader = csv.reader(file, delimiter=delimiter)
         header = next(reader, [])
-        columns = [column_index(path, header, name) for name in (data.text, data.label)]
+        text = column_index(path, header, data.text)
+        label = column_index(path, header, data.label) if data.label else None
         pair = column_index(path, header, data.text_pair) if data.text_pair else None
         for fields in reader:
             if len(fields) != len(header):
                 notes.misshapen_rows += bool(fields)
                 continue
             yield Row(
-                fields[columns[0]], fields[pair] if pair is not None else "", fields[columns[1]] or None
+                fields[text],
+                fields[pair] if pair is not None else "",
+                fields[label] or None if label is not None else None,
             )
 
 
@@ -192,6 +195,9 @@ def _parquet(path: Path, data: DataSection, notes: ReadingNotes) -> Iterator[Row
 def _text(path: Path, data: DataSection, notes: ReadingNotes) -> Iterator[Row]:
     with _open_text(path, data, notes) as file:
         for line in file:
+            if not data.label:
+                yield Row(line.rstrip("\r\n"), "", None)
+                continue
             label, tab, text = line.rstrip("\r\n").partition("\t")
             if not tab:
                 notes.misshapen_rows += bool(line.strip())

@@ -7,6 +7,8 @@ accuracy a lie. What was dropped, and why, is counted and said.
 from __future__ import annotations
 
 import hashlib
+import itertools
+import math
 import random
 import sys
 from array import array
@@ -18,7 +20,7 @@ import msgspec
 
 from runner.inputs import InputError, PackageInput, package_folder, tree_sha256, verify_files
 from runner.order import stratified_split
-from runner.profile import DataSection, Profile
+from runner.profile import TEXT_ONLY, DataSection, Profile
 from runner.rows import Label, ReadingNotes, Row, rows_of
 from runner.seeds import seed_for
 from runner.text import Text, printable, t
@@ -78,7 +80,7 @@ class Survey:
         if not row.text.strip():
             counts.empty += 1
             return False
-        if row.label is None:
+        if row.label is None and data.label:
             counts.unlabelled += 1
             return False
         content = f"{row.text}\0{row.pair}".encode("utf-8", "surrogatepass")
@@ -145,7 +147,10 @@ def find_classes(profile: Profile, survey: Survey) -> list[str]:
         InputError: one class only, or a label outside the profile's list, or a held-out class never trained
         on.
     """
+    if profile.model.task in TEXT_ONLY:
+        return []
     if profile.model.task == "regression":
+        _check_numbers(survey)
         return []
     seen: dict[str, Counter[str]] = {part: Counter() for part in ("train", "eval")}
     for part in seen:
@@ -170,6 +175,21 @@ def find_classes(profile: Profile, survey: Survey) -> list[str]:
         only = printable(classes[0]) if classes else "-"
         raise InputError(t("data.label: every row has the label {label}: nothing to learn", label=only))
     return classes
+
+
+def _check_numbers(survey: Survey) -> None:
+    for part, row in itertools.chain(survey.rows_with(TRAIN), survey.rows_with(EVAL)):
+        label = survey.labels[part][row]
+        try:
+            good = math.isfinite(float(str(label)))
+        except ValueError:
+            good = False
+        if not good:
+            shown = printable(str(label))[:40]
+            raise InputError(
+                t("data.{part}, row {row}: the label {label} is not a number, as regression wants",
+                  part=part, row=row, label=shown)
+            )  # fmt: skip
 
 
 def label_names(label: Label) -> list[str]:

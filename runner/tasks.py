@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from runner.inputs import InputError
+from runner.language_tasks import CausalLM, MaskedLM
 from runner.rows import Label
 from runner.survey import label_names
 from runner.text import t
@@ -178,7 +179,7 @@ class WithOwnLoss:
         return float(len(labels))
 
 
-Task = Classification | MultiLabel | Regression | WithOwnLoss
+Task = Classification | MultiLabel | Regression | WithOwnLoss | CausalLM | MaskedLM
 
 
 def balanced_weights(counts: list[int]) -> list[float]:

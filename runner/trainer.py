@@ -41,7 +41,6 @@ from runner.prepare import prepare_data
 from runner.rundir import RunDir
 from runner.schedule import lr_at
 from runner.seed import seed_step, set_deterministic
-from runner.seeds import seed_for
 from runner.signals import EXIT_SAVED, StopRequest
 from runner.text import t
 
@@ -127,9 +126,7 @@ class Trainer:
             epoch, first = position_of(self.state.windows_done, self.samples, self.train.batch_size)
             windows = self._windows(epoch)[first : first + self.total - self.state.windows_done]
             pin = self.engine.device.type == "cuda"
-            loader_seed = seed_for(self.seed, "loader", epoch)
-            pad_id = self.data.tokenizer.pad_token_id
-            stream = batches(self.data.train, flat(windows), pad_id, loader_seed, self.settings.workers, pin)
+            stream = batches(self.data, "train", flat(windows), epoch, self.seed, self.settings.workers, pin)
             for window in windows:
                 if not self._evaluate_if_due() or self.stop:
                     return self._leave_on_signal()
@@ -230,6 +227,13 @@ class Trainer:
         lr = lr_at(self.state.updates_done, self.total, self.train)
         set_lr(self.optimizer, lr)
         denominator = sum(self.data.task.denominator(batch["labels"]) for batch in micro_batches)
+        if denominator == 0:
+            step = self.state.windows_done + 1
+            self.journal.note(
+                "warn", t("step {step}: nothing in it counts, no update is made", step=step), step
+            )
+            self._count_window(micro_batches, updated=False)
+            return
         losses = []
         for batch in micro_batches:
             moved = self.engine.to_device(batch)
@@ -325,11 +329,11 @@ class Trainer:
 
     def _evaluate_in_memory(self) -> Evaluation | None:
         """Evaluate, in smaller batches where memory is short; that never touches the training's."""
-        seed, workers = seed_for(self.seed, "loader", -1), self.settings.workers
+        workers = self.settings.workers
         while True:
             size, trouble = self.state.eval_batch_size, ""
             try:
-                return evaluate(self.engine, self.data, size, seed, workers, self.stop)
+                return evaluate(self.engine, self.data, size, self.seed, workers, self.stop)
             except (RuntimeError, MemoryError) as error:
                 if size == 1 or not is_out_of_memory(error):
                     raise

@@ -183,6 +183,17 @@ def test_labels_that_cannot_be_learnt_are_refused(
         surveyed(tmp_path, rows, *overrides)
 
 
+def test_a_regression_label_that_is_no_number_is_said_with_its_row(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="row 20: the label much is not a number"):
+        surveyed(tmp_path, TWENTY + "a text,much\n", "model.task=regression")
+
+
+def test_a_language_model_needs_no_labels(tmp_path: Path) -> None:
+    profile = profile_over(tmp_path, "", "model.task=causal-lm")
+    (tmp_path / "rows.csv").write_text("text\n" + "".join(f"text {n}\n" for n in range(10)))
+    assert survey_rows(profile, local_rows).count(TRAIN) == 8
+
+
 def test_numbers_are_classes_in_the_order_of_their_values(tmp_path: Path) -> None:
     rows = "".join(f"text {number},{number % 12}\n" for number in range(48))
     assert surveyed(tmp_path, rows).classes == [str(number) for number in range(12)]

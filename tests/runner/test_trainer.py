@@ -55,18 +55,21 @@ def test_another_seed_trains_other_weights(tmp_path: Path) -> None:
     assert final_hash(first) != final_hash(second)
 
 
+GPT2 = 'model.config={model_type="gpt2", n_embd=32, n_layer=1, n_head=2, n_positions=64}'
 TASKS = {
     "classification": [],
     "balanced class weights": ["train.class_weights=[1.0, 3.0]"],
     "label smoothing": ["train.label_smoothing=0.1"],
     "regression": ["model.task=regression"],
     "multi-label": ["model.task=multi-label"],
+    "causal language model": ["model.task=causal-lm", GPT2],
+    "masked language model": ["model.task=masked-lm"],
 }
 
 
 @pytest.mark.parametrize("overrides", TASKS.values(), ids=TASKS.keys())
 def test_accumulation_equals_one_big_batch(tmp_path: Path, overrides: list[str]) -> None:
-    """160 rows in windows of 12: the last window of an epoch has 4, of which micro-batches of 5 do not
+    """160 rows in windows of 15: the last window of an epoch has 10, which micro-batches of 3 do not
     divide."""
     common = ["model.dropout=0.0", "train.epochs=1", "train.batch_size=15", "train.lr=1e-4", *overrides]
     whole = make_run(tmp_path, [*common, "train.micro_batch_size=15"], "whole")
@@ -127,6 +130,8 @@ GEOMETRIES = {
     "two workers": ["train.workers=2"],
     "bf16": ["train.precision=bf16"],
     "fp16 with a scaler": ["train.precision=fp16"],
+    "masked language model, two workers": ["model.task=masked-lm", "train.workers=2"],
+    "causal language model": ["model.task=causal-lm", GPT2],
     "early stopping": ["train.patience=9", "train.evaluate_every=3", "train.restore_best=true"],
 }
 

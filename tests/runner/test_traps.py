@@ -222,6 +222,67 @@ def test_a_loader_worker_does_not_die_of_the_trainers_signal() -> None:
             signal.signal(number, handler)
 
 
+def test_hidden_tokens_are_a_function_of_epoch_and_sample() -> None:
+    import torch
+
+    from runner.language_tasks import IGNORED, MaskedLM
+
+    class Tokenizer:
+        mask_token_id, all_special_ids = 4, (0, 1, 2, 3, 4)
+
+        def __len__(self) -> int:
+            return 100
+
+    def hidden(indices: list[int], epoch: int) -> list[list[int]]:
+        ids = torch.arange(5, 45).repeat(len(indices), 1)
+        batch = {"input_ids": ids.clone(), "attention_mask": torch.ones_like(ids)}
+        MaskedLM(Tokenizer(), seed=1, share=0.15).finish_batch(batch, indices, epoch)
+        counted = batch["labels"] != IGNORED
+        assert bool((batch["labels"][counted] == ids[counted]).all())
+        assert bool((batch["input_ids"][~counted] == ids[~counted]).all()), (
+            "what is not asked for stays readable"
+        )
+        assert counted.sum(1).tolist() == [6] * len(indices)
+        return batch["input_ids"].tolist()
+
+    assert hidden([7, 8], 0)[1] == hidden([8], 0)[0], "whoever is in the batch with it"
+    assert hidden([7], 0) != hidden([7], 1)
+
+
+def test_a_causal_loss_counts_the_predicted_tokens_only() -> None:
+    import torch
+
+    from runner.language_tasks import CausalLM
+
+    batch = {"input_ids": torch.tensor([[5, 6, 7, 0], [5, 6, 0, 0]]),
+             "attention_mask": torch.tensor([[1, 1, 1, 0], [1, 1, 0, 0]])}  # fmt: skip
+    CausalLM().finish_batch(batch, [0, 1], 0)
+    assert CausalLM().denominator(batch["labels"]) == 3.0
+    logits = torch.full((2, 4, 10), -100.0)
+    for row, column, token in ((0, 0, 6), (0, 1, 7), (1, 0, 6)):
+        logits[row, column, token] = 100.0
+    assert float(CausalLM().loss_sum(logits, batch["labels"])) == 0.0
+
+
+def test_a_window_in_which_nothing_counts_makes_no_update(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from runner.tasks import Classification
+
+    begin = built(make_run(tmp_path, [], "begin")).engine.bare_model.state_dict()
+    monkeypatch.setattr(Classification, "denominator", lambda self, labels: 0.0 if len(labels) == 4 else 4.0)
+    run = make_run(tmp_path, ["train.steps=3", "train.evaluate_every=end"])
+    assert train(run) == 0
+    assert (
+        len([event for event in events(run, "note") if "nothing in it counts" in event.data["text"]["msgid"]])
+        == 3
+    )
+    import safetensors.torch
+
+    final = safetensors.torch.load_file(run.final / "model.safetensors")
+    assert all(bool((tensor == begin[name]).all()) for name, tensor in final.items())
+
+
 def test_balanced_weights_have_a_mean_of_one_over_the_samples() -> None:
     from runner.tasks import balanced_weights
 
