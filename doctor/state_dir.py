@@ -36,7 +36,9 @@ def sync_folder(folder: Path) -> None:
             os.close(fd)
 
 
-def write_whole(path: Path, content: bytes, mode: int, part: str = ".part") -> None:
+def write_whole(
+    path: Path, content: bytes, mode: int, part: str = ".part", mtime_ns: int | None = None
+) -> None:
     """Write ``content`` beside ``path`` and put it in place in one step, both on disk when this returns.
 
     Raises:
@@ -49,6 +51,8 @@ def write_whole(path: Path, content: bytes, mode: int, part: str = ".part") -> N
             file.write(content)
             file.flush()
             os.fchmod(file.fileno(), mode)
+            if mtime_ns is not None:
+                os.utime(file.fileno(), ns=(mtime_ns, mtime_ns))
             os.fsync(file.fileno())
         os.replace(beside, path)  # noqa: PTH105 - its atomicity is the point
     except OSError:

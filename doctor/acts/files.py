@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 
 from doctor.acts import Act, Keeper, Kept, Refused
 from doctor.acts.managed_block import HEADER, taken_back, with_line, with_variable, without_line
+from doctor.acts.tree import missing_folders, remove_empty
 from doctor.model import AddLine, SetVariable, WriteFile, t
 from doctor.state_dir import write_whole
 
@@ -46,6 +47,9 @@ def _read(path: Path) -> bytes | None:
 
 
 class _FileAct(Act[F], Generic[F]):
+    OURS = False
+    """The file is the doctor's own: it goes when nothing is left in it."""
+
     @abstractmethod
     def path(self, step: F) -> str: ...
 
@@ -66,7 +70,7 @@ class _FileAct(Act[F], Generic[F]):
         wanted = self.wanted(step, content)
         before: Kept = {"path": str(path), "wanted_sha256": _sha256(wanted), "kind": "absent"}
         if content is None:
-            before["made_folders"] = "\n".join(map(str, _missing_folders(path)))
+            before["made_folders"] = missing_folders(path)
             return before
         info = path.stat()
         before |= {"kind": "file", "mode": stat.S_IMODE(info.st_mode), "mtime_ns": info.st_mtime_ns}
@@ -102,13 +106,15 @@ class _FileAct(Act[F], Generic[F]):
                     raise Refused(
                         t("{file} was changed since, and is left as it is. What stood there before: {kept}", file=str(path), kept=str(keeper.folder / _BLOB) if old is not None else "-")
                     )  # fmt: skip
-                if edited or before["kind"] == "file":
+                if edited or (before["kind"] == "file" and not self.OURS):
                     write_whole(path, edited, stat.S_IMODE(path.stat().st_mode), _part(keeper))
                     return
                 old = None
             self._put_back(path, old, before, keeper)
+            if old is None and self.OURS:
+                remove_empty(str(path.parent))
         if before["kind"] == "absent":
-            _remove_empty(str(before.get("made_folders") or ""))
+            remove_empty(str(before.get("made_folders") or ""))
 
     def _old(self, before: Kept, keeper: Keeper) -> bytes | None:
         if before["kind"] == "absent":
@@ -124,8 +130,7 @@ class _FileAct(Act[F], Generic[F]):
             return
         mode, mtime = before["mode"], before["mtime_ns"]
         assert isinstance(mode, int) and isinstance(mtime, int)
-        write_whole(path, old, mode, _part(keeper))
-        os.utime(path, ns=(mtime, mtime))
+        write_whole(path, old, mode, _part(keeper), mtime)
 
     def preview(self, step: F) -> list[str]:
         path = real(self.path(step))
@@ -142,19 +147,6 @@ class _FileAct(Act[F], Generic[F]):
 
 def _part(keeper: Keeper) -> str:
     return f".doctor-{keeper.entry_id}.part"
-
-
-def _missing_folders(path: Path) -> list[Path]:
-    """Return the folders above ``path`` that are not there yet, deepest first."""
-    return [folder for folder in path.parents if not folder.exists()]
-
-
-def _remove_empty(folders: str) -> None:
-    for folder in filter(None, folders.split("\n")):
-        try:
-            os.rmdir(folder)  # noqa: PTH106 - only an empty one goes
-        except OSError:
-            return
 
 
 def _text(content: bytes | None) -> str:
@@ -174,6 +166,8 @@ class WriteFileAct(_FileAct[WriteFile]):
 
 
 class SetVariableAct(_FileAct[SetVariable]):
+    OURS = True
+
     def path(self, step: SetVariable) -> str:
         return step.file
 

@@ -14,7 +14,7 @@ import shutil
 from pathlib import Path
 
 from doctor.acts import Act, Keeper, Kept, Refused
-from doctor.acts.tree import copy, differences, remove, total_bytes, walk
+from doctor.acts.tree import copy, differences, missing_folders, remove, remove_empty, total_bytes, walk
 from doctor.model import MovePath, t
 from doctor.state_dir import sync_folder
 
@@ -39,7 +39,7 @@ class MovePathAct(Act[MovePath]):
     def look(self, step: MovePath, keeper: Keeper) -> Kept:
         names = _Names(step, keeper.entry_id)
         if not names.source.exists():
-            return {"kind": "absent"}
+            return {"kind": "absent", "made_folders": missing_folders(names.target)}
         if names.source.is_symlink():
             raise Refused(t("{path} is a link already, to {target}: nothing was moved", path=step.source, target=os.path.realpath(step.source)))  # fmt: skip
         if names.target.exists() and (not names.target.is_dir() or any(names.target.iterdir())):
@@ -50,7 +50,12 @@ class MovePathAct(Act[MovePath]):
         if users:
             raise Refused(t("process {pid} has files open below {path}: end it first, then try again", pid=users[0], path=step.source))  # fmt: skip
         size = total_bytes(list(walk(names.source)))
-        before: Kept = {"kind": "there", "size": size, "made_target": int(not names.target.exists())}
+        before: Kept = {
+            "kind": "there",
+            "size": size,
+            "made_target": int(not names.target.exists()),
+            "made_folders": missing_folders(names.target),
+        }
         self._has_room(names, size)
         return before
 
@@ -87,6 +92,7 @@ class MovePathAct(Act[MovePath]):
     def undo(self, step: MovePath, before: Kept, after: Kept | None, keeper: Keeper) -> None:
         names = _Names(step, keeper.entry_id)
         if before["kind"] == "absent":
+            remove_empty(str(before["made_folders"] or ""))
             return
         if names.old.exists() or (names.source.exists() and not names.source.is_symlink()):
             self._cut_off_early(names, before, after)
@@ -116,8 +122,13 @@ class MovePathAct(Act[MovePath]):
             raise Refused(t("{path} holds what {source} does not: both were left as they are", path=str(names.target), source=str(names.source)))  # fmt: skip
         remove(names.gone)
         remove(names.target)
+        self._clear_away(names, before)
+
+    def _clear_away(self, names: _Names, before: Kept) -> None:
+        """Leave the other disk as it was: with its empty folder, or without the folders that were made."""
         if not before["made_target"]:
-            names.target.mkdir()
+            names.target.mkdir(exist_ok=True)
+        remove_empty(str(before["made_folders"] or ""))
 
     def _is_moved_back(self, names: _Names) -> bool:
         """Whether all that is left at the target is at the source too: nothing is lost with it."""
@@ -140,8 +151,7 @@ class MovePathAct(Act[MovePath]):
         os.rename(names.back, names.source)  # noqa: PTH104
         sync_folder(names.source.parent)
         remove(names.target)
-        if not before["made_target"]:
-            names.target.mkdir()
+        self._clear_away(names, before)
 
     def preview(self, step: MovePath) -> list[str]:
         lines = [f"cp -a {step.source} {step.target}", "sha256sum -c (every file)", f"rm -r {step.source}"]

@@ -24,6 +24,8 @@ from doctor.checks.versions import local_cuda
 from doctor.model import InstallPackages, t
 from doctor.probes.dist_info import read_distribution
 
+_LOCK = ".lock"
+"""uv leaves this empty file in an environment."""
 _VERSIONS, _SAVED, _CONSTRAINTS = "versions.json", "saved.json", "constraints.txt"
 
 
@@ -55,6 +57,7 @@ class InstallPackagesAct(Act[InstallPackages]):
                 room(site, step.needs_bytes)
         keeper.keep(_VERSIONS, msgspec.json.encode(versions(place)))
         before: Kept = {"prefix": str(place.prefix), "way": "versions"}
+        before["had_lock"] = int((place.prefix / _LOCK).exists())
         if can_link(place.prefix):
             before["way"] = "links"
         return before
@@ -103,6 +106,9 @@ class InstallPackagesAct(Act[InstallPackages]):
             self._reinstall(place, now, old, keeper)
 
     def _relink(self, before: Kept, keeper: Keeper) -> None:
+        lock = Path(str(before["prefix"])) / _LOCK
+        if not before["had_lock"] and lock.is_file() and lock.stat().st_size == 0:
+            lock.unlink()
         file = keeper.folder / _SAVED
         if not file.exists():  # cut off before anything was installed
             forget(Path(str(before["prefix"])), keeper.entry_id)

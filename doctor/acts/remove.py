@@ -62,6 +62,7 @@ class RemovePathAct(Act[RemovePath]):
         remove(aside.with_name(f"{aside.name}.part"))
         if not os.path.lexists(aside):
             if os.path.lexists(path):
+                self._remove_empty(aside)
                 return
             raise Refused(t("what was taken away ({path}) is gone since", path=str(aside)))
         if os.path.lexists(path) and after is not None:

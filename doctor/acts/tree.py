@@ -120,6 +120,22 @@ def differences(source: Path, items: list[Item], target: Path) -> str:
     return "" if sum(1 for _ in walk(target)) == len(items) else str(target)
 
 
+def missing_folders(path: Path) -> str:
+    """Return the folders above ``path`` that are not there yet, deepest first, a line each."""
+    return "\n".join(str(folder) for folder in path.parents if not folder.exists())
+
+
+def remove_empty(folders: str) -> None:
+    """Take away the folders of :func:`missing_folders` again, up to the first that holds something."""
+    for folder in filter(None, folders.split("\n")):
+        try:
+            os.rmdir(folder)  # noqa: PTH106 - only an empty one goes
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return
+
+
 def total_bytes(items: list[Item]) -> int:
     return sum(item.size for item in items)
 
