@@ -27,7 +27,10 @@ import msgspec
 # evaluation     accuracy (or the task's metric names), loss, samples, seconds, best (bool)
 # checkpoint     path, seconds, bytes, reason ("interval" "best" "signal" "end")
 # note           level ("info" "warn" "fail"), text (a Text as {"msgid", "params"}), file (a path inside the run directory)
-# run-finished   outcome ("completed" "stopped" "failed" "non-finite"), steps, seconds, exit_code, error, final_dir, metrics
+# run-finished   outcome ("completed" "stopped" "interrupted" (a command stopped by hand) "failed" "non-finite"), steps, seconds, exit_code, error, final_dir, metrics
+# on-finish      state ("waiting" "cancelled" "running" "done"), command, at (epoch seconds when it will run), exit_code
+#                (a supervised command only; so are command and attempt in run-started, and steps_total in step)
+# output         bytes: how far a supervised command's log has grown
 # sample-host    cpu_pct, rss_bytes, memory_used_bytes, memory_limit_bytes, memory_scope ("container" "machine"), processes,
 #                threads, disk_free_bytes, unread {field: why}
 # sample-gpu     gpus [{index, name, utilization_pct, memory_used_bytes, memory_total_bytes, temperature_c, power_w,
@@ -36,7 +39,7 @@ import msgspec
 #                why and trouble (its class, see doctor/stacks.py) where there are none
 KINDS = (
     "run-started", "step", "evaluation", "checkpoint", "note", "run-finished",
-    "sample-host", "sample-gpu", "sample-stacks",
+    "sample-host", "sample-gpu", "sample-stacks", "on-finish", "output",
 )  # fmt: skip
 
 
@@ -48,7 +51,7 @@ class RunEvent(msgspec.Struct, frozen=True, kw_only=True):
     t: float
     """Seconds since the epoch (UTC), wall clock of the writer."""
     source: str
-    """The writer: ``trainer-0``, ``sampler``."""
+    """The writer: ``trainer-0``, ``sampler``, ``log`` (a supervised command's output, in trainer-log.jsonl)."""
     kind: str
     step: int | None = None
     data: dict[str, Any] = {}

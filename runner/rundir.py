@@ -78,6 +78,16 @@ class RunDir:
         return self.path / "sampler.pid"
 
     @property
+    def supervisor_pid(self) -> Path:
+        """As :attr:`trainer_pid`, of the process that supervises a command; there is none beside our own trainer."""
+        return self.path / "supervisor.pid"
+
+    @property
+    def cancel_on_finish(self) -> Path:
+        """Once it is there, the command of ``--on-finish`` is not run: ``touch`` it from any session."""
+        return self.path / "on-finish.cancel"
+
+    @property
     def lock(self) -> Path:
         """Held (flock) by the trainer from before it starts until it ends: a run has one writer."""
         return self.path / "lock"

@@ -106,8 +106,9 @@ def _train(
 def _outcome(
     plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, resume: bool, approximate: bool
 ) -> dict[str, Any]:
+    from runner.nonfinite import NonFiniteError
     from runner.prepare import Stopped
-    from runner.trainer import NonFiniteError, run_training
+    from runner.trainer import run_training
 
     try:
         finished = run_training(plan, run, journal, stop, resume, approximate)

@@ -67,13 +67,19 @@ class Curve:
 class RunState:
     """What is known of a run. Every field is what events said; nothing is guessed.
 
-    ``status`` is one of ``starting running stalled stopped completed failed non-finite lost``; *lost* is set by the
+    ``status`` is one of ``starting running stalled stopped interrupted completed failed non-finite lost``; *lost* is set by the
     reader when the trainer's process is gone without a word (see :meth:`status_at`).
     """
 
     def __init__(self) -> None:
         self.started: dict[str, Any] = {}
         self.finished: dict[str, Any] = {}
+        self.supervised = False
+        """A command of the user's own: whoever started it says how it ends, not the training inside."""
+        self.training_finished: dict[str, Any] = {}
+        """What the training inside a supervised command said at its end."""
+        self.on_finish: dict[str, Any] = {}
+        """``data`` of the newest ``on-finish`` event."""
         self.step = 0
         self.steps_total: int | None = None
         self.last: dict[str, Any] = {}
@@ -88,6 +94,9 @@ class RunState:
         self.host: dict[str, Any] = {}
         self.gpus: dict[str, Any] = {}
         self.stacks: dict[str, Any] = {}
+        self.log_pace: list[float] = []
+        """Seconds a step between the newest words of a supervised command's log."""
+        self._paced_step = 0
         self.samples_seen = 0
         self.tokens_seen = 0
         self.padded_tokens_seen = 0
@@ -104,7 +113,7 @@ class RunState:
         """Fold one event in. Unknown kinds and keys are passed over."""
         self.first_t = event.t if self.first_t is None else min(self.first_t, event.t)
         self.last_t = event.t if self.last_t is None else max(self.last_t, event.t)
-        if event.source.startswith("trainer"):
+        if event.source.startswith(("trainer", "log")):
             if self.last_trainer_t is not None:
                 self.longest_gap_s = max(self.longest_gap_s, event.t - self.last_trainer_t)
             self.last_trainer_t = event.t
@@ -113,14 +122,21 @@ class RunState:
             handler(event)
 
     def _on_run_started(self, event: RunEvent) -> None:
+        if self.supervised and event.source != "log":  # a callback inside the supervised command tells more of it
+            self.started = {**self.started, **event.data}
+            self.steps_total = event.data.get("steps_total", self.steps_total)
+            self.step = int(event.data.get("resumed_from_step") or 0)
+            return
+        self.supervised = event.source == "log"
         self.started = event.data
-        self.finished = {}
+        self.finished, self.training_finished = {}, {}
         self.longest_gap_s = 0.0
         self.steps_total = event.data.get("steps_total", self.steps_total)
         self.step = int(event.data.get("resumed_from_step") or 0)
 
     def _on_step(self, event: RunEvent) -> None:
         self.step = event.step or self.step
+        self.steps_total = event.data.get("steps_total", self.steps_total)
         self.last = event.data
         loss = number(event.data.get("loss"))
         if loss is not None:
@@ -131,6 +147,7 @@ class RunState:
             if value is not None:
                 curve.add(self.step, value)
         seconds = number(event.data.get("seconds")) or 0.0
+        self._learn_pace(seconds)
         for name, curve in (("samples", self.samples_per_s), ("tokens", self.tokens_per_s)):
             amount = number(event.data.get(name))
             if amount is not None and seconds > 0:
@@ -140,6 +157,13 @@ class RunState:
         self.padded_tokens_seen += int(number(event.data.get("padded_tokens")) or 0)
         for name, part in (event.data.get("split") or {}).items():
             self.split_seconds[name] = self.split_seconds.get(name, 0.0) + (number(part) or 0.0)
+
+    def _learn_pace(self, seconds: float) -> None:
+        """A log tells every so many steps: its ``seconds`` are of all steps since the event before."""
+        steps = self.step - self._paced_step
+        if self.supervised and seconds > 0 and steps > 0:
+            self.log_pace = [*self.log_pace[-49:], seconds / steps]
+        self._paced_step = self.step
 
     def _on_evaluation(self, event: RunEvent) -> None:
         self.evaluations.append(event)
@@ -157,7 +181,13 @@ class RunState:
         self.notes.append(event)
 
     def _on_run_finished(self, event: RunEvent) -> None:
-        self.finished = event.data
+        if self.supervised and event.source != "log":
+            self.training_finished = event.data  # the command goes on; its supervisor says how it ends
+            return
+        self.finished = {**self.training_finished, **event.data}
+
+    def _on_on_finish(self, event: RunEvent) -> None:
+        self.on_finish = event.data
 
     def _on_sample_host(self, event: RunEvent) -> None:
         self.host = event.data
@@ -177,6 +207,8 @@ class RunState:
             return "lost"
         if not self.started:
             return "starting"
+        if self.supervised and not self.last:
+            return "running"  # a command that tells no steps may well be silent for long
         patience_s = max(STALLED_AFTER_S, PATIENCE * self.longest_gap_s)
         if self.last_trainer_t is not None and now - self.last_trainer_t > patience_s:
             return "stalled"
@@ -191,6 +223,8 @@ class RunState:
 
     def _recent_step_seconds(self) -> list[float]:
         samples = number(self.last.get("samples")) or 0.0
+        if not samples and self.supervised:
+            return [pace for pace in self.log_pace[-50:] if pace > 0]
         return [samples / value for value in self.samples_per_s.values[-50:] if value > 0] if samples else []
 
     def padding_share(self) -> float | None:

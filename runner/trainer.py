@@ -16,41 +16,27 @@ import msgspec
 import torch
 
 from runner.build import build_model, checkpoint_activations
-from runner.checkpoint import (
-    BadCheckpoint,
-    Saver,
-    TrainState,
-    load_model,
-    load_optimizer,
-    newest_good,
-    read_state,
-    take_copy,
-)
-from runner.data import Prepared, batches, flat
-from runner.engine import LOWEST_SCALE, Engine, SplitClock
+from runner.checkpoint import load_model, newest_good, read_state
+from runner.data import batches, flat
+from runner.engine import LOWEST_SCALE, SplitClock
 from runner.evaluation import Evaluation, evaluate
 from runner.final import write_final
-from runner.freeze import FreezePlan
 from runner.inputs import InputError
 from runner.journal import Journal
+from runner.nonfinite import NonFiniteError, suspect_rows
 from runner.oom import is_out_of_memory, next_smaller
-from runner.optim import make_optimizer, set_lr
-from runner.order import Window, position_of, windows_of_epoch, windows_total
+from runner.optim import set_lr
+from runner.order import Window, position_of, windows_of_epoch
 from runner.plan import Plan
-from runner.prepare import prepare_data
 from runner.rundir import RunDir
 from runner.schedule import lr_at
-from runner.seed import seed_step, set_deterministic
+from runner.seed import seed_step
 from runner.signals import EXIT_SAVED, StopRequest
 from runner.text import t
+from runner.workbench import Batch, Workbench
 
 SCALER_PATIENCE = 50
 """So many updates in a row held back by the loss scaler are a fault, not the scale settling."""
-
-RETRY_SAVE_AFTER = 20
-"""Windows after which a checkpoint that could not be written is tried again."""
-
-Batch = dict[str, torch.Tensor]
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,54 +49,9 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     final_dir: str = ""
 
 
-class NonFiniteError(Exception):
-    """A loss or a gradient norm that is no number, seen before it reached the weights."""
+class Trainer(Workbench):
+    """The loop over a run's windows."""
 
-    def __init__(self, window: int, loss: float, norm: float, rows: list[int]) -> None:
-        self.window, self.loss, self.norm, self.rows = window, loss, norm, rows
-        shown = ", ".join(map(str, rows[:20])) + (" ..." if len(rows) > 20 else "")
-        self.text = t(
-            "step {step}: loss {loss}, gradient norm {norm}: stopped before the update; data rows: {rows}",
-            step=window + 1,
-            loss=str(loss),
-            norm=str(norm),
-            rows=shown,
-        )
-        super().__init__(str(self.text))
-
-
-class Trainer:
-    """One run in one process."""
-
-    def __init__(self, plan: Plan, run: RunDir, journal: Journal, stop: StopRequest) -> None:
-        self.plan, self.run, self.journal, self.stop = plan, run, journal, stop
-        self.settings, self.train = plan.settings, plan.profile.train
-        self.seed = plan.profile.run.seed
-        set_deterministic(self.train.deterministic)
-        torch.set_num_threads(self.settings.threads)
-        self.data: Prepared = prepare_data(plan, run, journal.note, stop)
-        model, self.new_weights = build_model(plan, self.data.task, self.data.tokenizer)
-        self.freeze = FreezePlan(model, self.train.freeze)
-        self.engine = Engine(model, self.settings)
-        self.optimizer = make_optimizer(self.engine.bare_model, self.train, self.settings.fused)
-        self.saver = Saver(run, self.train.keep_last)
-        self.saved_at = -1
-        """``windows_done`` of the newest checkpoint begun; -1: none, or the last one failed."""
-        self.retry_save_at: int | None = None
-        self.samples = len(self.data.train)
-        self.total = windows_total(self.samples, self.train.batch_size, self.train.epochs, self.train.steps)
-        self.state = TrainState(
-            plan_digest=plan.digest,
-            torch_version=str(torch.__version__),
-            threads=self.settings.threads,
-            device_name=device_name(self.engine.device),
-            micro_batch_size=self.settings.micro_batch_size,
-            eval_batch_size=self.train.eval_batch_size,
-            gradient_checkpointing=plan.profile.model.gradient_checkpointing,
-        )
-        self._updating = False
-
-    # -- the loop -----------------------------------------------------------------------------------------------
     def train_all(self, resume: bool, approximate: bool = False) -> Finished:
         """Train to the end of the plan, or until asked to stop.
 
@@ -152,69 +93,6 @@ class Trainer:
             self.state.micro_batch_size,
             self.train.bucketing,
         )
-
-    def _window_fits(self, window: Window, stream: Any, epoch: int) -> bool:
-        """Do one window; return False where memory was short and the window is to be tried again, cut
-        smaller."""
-        trouble = ""
-        buffers = float_buffers(self.engine.bare_model)
-        try:
-            self._one_window(window, stream, epoch)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            trouble = str(error).partition("\n")[0][:200]
-        # Past the except block the error, its frames and their tensors are gone, and their memory with them.
-        if trouble:
-            self._make_room(trouble, buffers)
-        return not trouble
-
-    def _make_room(self, trouble: str, buffers: dict[str, torch.Tensor]) -> None:
-        """Go back to before the window and take the next smaller way to do it.
-
-        Raises:
-            InputError: when there is none.
-        """
-        self.engine.forget_window(self.optimizer)
-        self.engine.free_memory()
-        if self._updating:
-            self._updating = False
-            self._go_back_to_last_good()
-        else:
-            self.engine.bare_model.load_state_dict(buffers, strict=False)
-        state, step = self.state, self.state.windows_done + 1
-        smaller = next_smaller(state.micro_batch_size, self.train.batch_size)
-        if smaller is not None:
-            text = t(
-                "step {step}: out of memory ({why}); the same batch again in micro-batches of {smaller} instead of {size}",
-                step=step,
-                why=trouble,
-                smaller=smaller,
-                size=state.micro_batch_size,
-            )
-            state.micro_batch_size = smaller
-        elif not state.gradient_checkpointing:
-            text = t("step {step}: out of memory even one by one ({why}); gradient checkpointing is switched on",
-                     step=step, why=trouble)  # fmt: skip
-            state.gradient_checkpointing = True
-            checkpoint_activations(self.engine.bare_model)
-        else:
-            raise InputError(t("step {step}: out of memory even one sample at a time with gradient checkpointing ({why}); "
-                               "take a smaller model or a smaller train.max_length", step=step, why=trouble))  # fmt: skip
-        self.journal.note("warn", text, step)
-
-    def _go_back_to_last_good(self) -> None:
-        """An update was cut off half-way: some weights have it, some do not. Take the last good ones."""
-        self.saver.wait()
-        self._say_saves()
-        folder = newest_good(self.run, self._say_bad)
-        if folder is not None:
-            self._load(folder, read_state(folder))
-            return
-        fresh, _ = build_model(self.plan, self.data.task, self.data.tokenizer)
-        self.engine.bare_model.load_state_dict(fresh.state_dict())
-        self.optimizer.state.clear()
-        self.state.windows_done = self.state.updates_done = self.state.samples_done = 0
 
     def _one_window(self, window: Window, stream: Any, epoch: int) -> None:
         """Forward and backward over the micro-batches of one window, then one update."""
@@ -292,7 +170,71 @@ class Trainer:
         self.state.updates_done += updated
         self.state.samples_done += sum(len(batch["labels"]) for batch in micro_batches)
 
-    # -- evaluation, checkpoints ----------------------------------------------------------------------------------
+    # -- memory --------------------------------------------------------------------------------------------------
+    def _window_fits(self, window: Window, stream: Any, epoch: int) -> bool:
+        """Do one window; return False where memory was short and the window is to be tried again, cut
+        smaller."""
+        trouble = ""
+        buffers = float_buffers(self.engine.bare_model)
+        try:
+            self._one_window(window, stream, epoch)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            trouble = str(error).partition("\n")[0][:200]
+        # Past the except block the error, its frames and their tensors are gone, and their memory with them.
+        if trouble:
+            self._make_room(trouble, buffers)
+        return not trouble
+
+    def _make_room(self, trouble: str, buffers: dict[str, torch.Tensor]) -> None:
+        """Go back to before the window and take the next smaller way to do it.
+
+        Raises:
+            InputError: when there is none.
+        """
+        self.engine.forget_window(self.optimizer)
+        self.engine.free_memory()
+        if self._updating:
+            self._updating = False
+            self._go_back_to_last_good()
+        else:
+            self.engine.bare_model.load_state_dict(buffers, strict=False)
+        state, step = self.state, self.state.windows_done + 1
+        smaller = next_smaller(state.micro_batch_size, self.train.batch_size)
+        if smaller is not None:
+            text = t(
+                "step {step}: out of memory ({why}); the same batch again in micro-batches of {smaller} instead of {size}",
+                step=step,
+                why=trouble,
+                smaller=smaller,
+                size=state.micro_batch_size,
+            )
+            state.micro_batch_size = smaller
+        elif not state.gradient_checkpointing:
+            text = t("step {step}: out of memory even one by one ({why}); gradient checkpointing is switched on",
+                     step=step, why=trouble)  # fmt: skip
+            state.gradient_checkpointing = True
+            checkpoint_activations(self.engine.bare_model)
+        else:
+            raise InputError(t("step {step}: out of memory even one sample at a time with gradient checkpointing ({why}); "
+                               "take a smaller model or a smaller train.max_length", step=step, why=trouble))  # fmt: skip
+        self.journal.note("warn", text, step)
+
+    def _go_back_to_last_good(self) -> None:
+        """An update was cut off half-way: some weights have it, some do not. Take the last good ones."""
+        self.saver.wait()
+        self._say_saves()
+        folder = newest_good(self.run, self._say_bad)
+        if folder is not None:
+            self._load(folder, read_state(folder))
+            return
+        fresh, _ = build_model(self.plan, self.data.task, self.data.tokenizer)
+        self.engine.bare_model.load_state_dict(fresh.state_dict())
+        self.optimizer.state.clear()
+        self.state.windows_done = self.state.updates_done = self.state.samples_done = 0
+
+    # -- evaluation, checkpoints ---------------------------------------------------------------------------------
     def _due(self, every: int | str) -> bool:
         """Is something due now that happens every so many windows, each epoch, or at the end?"""
         done = self.state.windows_done
@@ -371,82 +313,7 @@ class Trainer:
         if done < self.total and due and self._evaluate_if_due():
             self._save("interval")
 
-    def _save(self, reason: str) -> None:
-        """Begin a checkpoint of this very window, unless there is one."""
-        if self.saved_at == self.state.windows_done:
-            return
-        self.saved_at, self.retry_save_at = self.state.windows_done, None
-        self.state.scaler = self.engine.scaler_state()
-        self.saver.start(take_copy(self.state, self.engine.bare_model, self.optimizer), reason)
-
-    def _save_now(self, reason: str) -> bool:
-        """Save and wait; return whether there is a good checkpoint of this window."""
-        self.saver.wait()
-        self._say_saves()
-        self._save(reason)
-        self.saver.wait()
-        self._say_saves()
-        return self.saved_at == self.state.windows_done
-
-    def _say_saves(self) -> None:
-        """Tell how saves ended; one that failed is tried again soon."""
-        for last in self.saver.results():
-            if last.error:
-                self.saved_at, self.retry_save_at = -1, self.state.windows_done + RETRY_SAVE_AFTER
-                text = t(
-                    "the checkpoint of step {step} was not written: {why} ({free} bytes free, {needed} needed); "
-                    "training goes on, the checkpoint before it stays",
-                    step=last.window,
-                    why=last.error,
-                    free=last.free_bytes,
-                    needed=last.needed_bytes,
-                )
-                self.journal.note("warn", text, last.window)
-            else:
-                self.journal.write("checkpoint", last.window, path=last.path, seconds=last.seconds, bytes=last.bytes,
-                                   reason=last.reason)  # fmt: skip
-
-    # -- beginning and end ----------------------------------------------------------------------------------------
-    def _resume(self, approximate: bool) -> None:
-        """Continue from the newest checkpoint that is as it was written; every bad one is named."""
-        folder = newest_good(self.run, self._say_bad)
-        if folder is None:
-            self.journal.note(
-                "warn", t("there is no checkpoint to continue from: the run begins again at step 0")
-            )
-            return
-        saved = read_state(folder)
-        self._check_exact(saved, approximate)
-        self._load(folder, saved)
-        if saved.gradient_checkpointing and not self.plan.profile.model.gradient_checkpointing:
-            checkpoint_activations(self.engine.bare_model)
-
-    def _load(self, folder: Path, saved: TrainState) -> None:
-        load_model(folder, self.engine.bare_model)
-        load_optimizer(folder, self.optimizer)
-        self.engine.load_scaler_state(saved.scaler)
-        self.state = saved
-        self.saved_at = saved.windows_done
-
-    def _say_bad(self, bad: BadCheckpoint) -> None:
-        self.journal.note("warn", t("{path} is damaged and not used: {why}", path=bad.path, why=bad.why))
-
-    def _check_exact(self, saved: TrainState, approximate: bool) -> None:
-        """Refuse what cannot continue to the bit, unless the person accepts it; then say so."""
-        now, differences = self.state, []
-        for name in ("plan_digest", "torch_version", "threads", "device_name"):
-            if getattr(saved, name) != getattr(now, name):
-                differences.append(f"{name}: {getattr(saved, name)} -> {getattr(now, name)}")
-        if not differences:
-            return
-        shown = "; ".join(differences)
-        if not approximate or saved.plan_digest != now.plan_digest:
-            raise InputError(t("cannot continue to the bit here ({differences}); --approximate continues anyway",
-                               differences=shown))  # fmt: skip
-        self.journal.note("warn", t("continued approximately: {differences}", differences=shown))
-        for name in ("torch_version", "threads", "device_name"):
-            setattr(saved, name, getattr(now, name))
-
+    # -- the end -------------------------------------------------------------------------------------------------
     def _leave_on_signal(self) -> Finished:
         if not self._save_now("signal"):
             return Finished(outcome="failed", exit_code=1, windows=self.state.windows_done)
@@ -481,60 +348,6 @@ class Trainer:
         load_model(folder, self.engine.bare_model)
         return dict(read_state(folder).metrics)
 
-    # -- what is told -------------------------------------------------------------------------------------------------
-    def _say_started(self, resume: bool) -> None:
-        resumed = {"resumed_from_step": self.state.windows_done} if resume else {}
-        self.journal.write(
-            "run-started",
-            self.state.windows_done,
-            device=self.state.device_name,
-            precision=self.settings.precision,
-            steps_total=self.total,
-            epochs=self.train.epochs,
-            samples_total=self.samples,
-            model=model_name(self.plan),
-            torch=str(torch.__version__),
-            parameters=sum(parameter.numel() for parameter in self.engine.bare_model.parameters()),
-            **process_facts(),
-            **resumed,
-        )
-        if self.new_weights and not resume and self.new_weights != ["*"]:
-            names = ", ".join(self.new_weights[:6])
-            self.journal.note("info", t("new, seeded weights (not pretrained): {names}", names=names))
-
-    def _say_step(
-        self,
-        micro_batches: list[Batch],
-        loss: float,
-        norm: float,
-        lr: float,
-        epoch: int,
-        clock: SplitClock,
-        updated: bool,
-    ) -> None:
-        data: dict[str, Any] = {
-            "loss": loss,
-            "lr": lr,
-            "grad_norm": norm,
-            "samples": sum(len(batch["labels"]) for batch in micro_batches),
-            "tokens": sum(int(batch["attention_mask"].sum()) for batch in micro_batches),
-            "padded_tokens": sum(batch["attention_mask"].numel() for batch in micro_batches),
-            "epoch": epoch,
-            "seconds": clock.seconds(),
-            "split": clock.split(),
-        }
-        if not updated:
-            data["skipped"] = True
-        self.journal.write("step", self.state.windows_done, **data)
-        self.journal.progress(self.state.windows_done, self.total, data)
-
-
-def suspect_rows(micro_batches: list[Batch], losses: list[float]) -> list[int]:
-    """Return the source rows of the micro-batches whose loss is not finite; of all, where only the norm is
-    not."""
-    bad = [batch for batch, loss in zip(micro_batches, losses, strict=True) if not math.isfinite(loss)]
-    return [int(row) for batch in bad or micro_batches for row in batch["rows"]]
-
 
 def float_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Return copies of what a forward pass may change without a gradient (running means and the like)."""
@@ -544,22 +357,6 @@ def float_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
         for name, tensor in model.named_buffers()
         if name in saved and tensor.is_floating_point()
     }
-
-
-def device_name(device: torch.device) -> str:
-    return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else "cpu"
-
-
-def model_name(plan: Plan) -> str:
-    model = plan.profile.model
-    return model.hub or model.package or model.path or str(model.config.get("model_type", ""))
-
-
-def process_facts() -> dict[str, Any]:
-    import os
-    import socket
-
-    return {"pid": os.getpid(), "hostname": socket.gethostname()}
 
 
 def run_training(
