@@ -8,12 +8,13 @@ from doctor.language import say
 from doctor.model import t
 from doctor.render.layout import display_width, pad, paint
 from doctor.render.text import level_word
-from runner.strings import printable
+from runner.strings import printable, shown
 
 if TYPE_CHECKING:
     from doctor.environments import EnvironmentList, EnvironmentVerdict
 
 MAX_COLUMN = 48
+TITLE_COLUMNS = 70
 
 
 def environment_lines(found: EnvironmentList, colour: bool) -> list[str]:
@@ -49,4 +50,12 @@ def _line(item: EnvironmentVerdict, cells: tuple[str, str, str, str], widths: li
     if item.title is None:
         return f"{start}  {paint(say('nothing found'), 'good', colour)}"
     more = say(t(" (and {count} more)", count=item.others)) if item.others else ""
-    return f"{start}  {paint(level_word(item.level), item.level, colour)}  {printable(say(item.title))}{more}"
+    return f"{start}  {paint(level_word(item.level), item.level, colour)}  {_short(say(item.title))}{more}"
+
+
+def _short(title: str) -> str:
+    """Return the title's first ``TITLE_COLUMNS`` columns; ``doctor check --python`` has the rest."""
+    line = shown(" ".join(title.split()))
+    while display_width(line) > TITLE_COLUMNS:
+        line = line[: -max(2, (display_width(line) - TITLE_COLUMNS) // 2 + 1)] + "…"
+    return line
