@@ -37,6 +37,8 @@ class CommandPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A shell command for after the end; empty: none."""
     on_finish_always: bool = False
     """Also after a stop by hand."""
+    countdown_s: float = 30.0
+    """From the end to :attr:`on_finish`: time to cancel it."""
     digest: str = ""
     """SHA-256 of all of the above but ``made_at``."""
 

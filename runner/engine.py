@@ -95,13 +95,12 @@ class Engine:
 
 
 class SplitClock:
-    """Where the time of one window goes. On a GPU the marks are CUDA events, read after the window's one
-    sync."""
+    """Where the time of one window goes. On a GPU the marks are CUDA events, read when the last has passed."""
 
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
         self._marks: list[tuple[str, Any]] = []
-        self.started = 0.0
+        self.started = self.seconds = 0.0
 
     def start(self) -> None:
         self.started = time.perf_counter()
@@ -118,13 +117,13 @@ class SplitClock:
         """The time since the last mark belongs to ``name``."""
         self._marks.append((name, self._now()))
 
-    def split(self) -> dict[str, float]:
-        """Return seconds by name; only after the device was waited for."""
+    def finish(self) -> dict[str, float]:
+        """Wait for the device, set ``seconds``, and return the seconds by name."""
+        if self._cuda:
+            self._marks[-1][1].synchronize()
+        self.seconds = time.perf_counter() - self.started
         total: dict[str, float] = {}
         for (_, before), (name, after) in zip(self._marks, self._marks[1:], strict=False):
             seconds = before.elapsed_time(after) / 1000 if self._cuda else after - before
             total[name] = total.get(name, 0.0) + seconds
         return total
-
-    def seconds(self) -> float:
-        return time.perf_counter() - self.started

@@ -118,6 +118,8 @@ def decode_plan(data: bytes | str) -> Plan:
             raise PlanError(
                 t("plan.json has schema {schema}, newer than this runner: update rundoctor", schema=schema)
             )
+        if isinstance(raw, dict) and raw.get("kind") == "command":
+            raise PlanError(t("this run is a command of your own, not planned from a profile"))
         plan = msgspec.convert(raw, Plan)
     except msgspec.MsgspecError as error:
         raise PlanError(t("plan.json is not a plan: {why}", why=str(error))) from error

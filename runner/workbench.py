@@ -179,6 +179,7 @@ class Workbench:
         clock: SplitClock,
         updated: bool,
     ) -> None:
+        split = clock.finish()
         data: dict[str, Any] = {
             "loss": loss,
             "lr": lr,
@@ -187,8 +188,8 @@ class Workbench:
             "tokens": sum(int(batch["attention_mask"].sum()) for batch in micro_batches),
             "padded_tokens": sum(batch["attention_mask"].numel() for batch in micro_batches),
             "epoch": epoch,
-            "seconds": clock.seconds(),
-            "split": clock.split(),
+            "seconds": clock.seconds,
+            "split": split,
         }
         if not updated:
             data["skipped"] = True

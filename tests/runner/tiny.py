@@ -81,13 +81,19 @@ def write_rows(path: Path, rows: int = 200, seed: int = 1) -> None:
             writer.writerow([" ".join(words) + f" {number}", label])
 
 
-def make_run(folder: Path, overrides: Sequence[str] = (), name: str = "run", rows: int = 200) -> RunDir:
+def make_run(
+    folder: Path,
+    overrides: Sequence[str] = (),
+    name: str = "run",
+    rows: int = 200,
+    machine: MachineFacts = ONE_CORE,
+) -> RunDir:
     """Write profile and data into ``folder`` and a planned run directory beside them."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tiny.toml").write_text(PROFILE)
     if not (folder / "rows.csv").exists():
         write_rows(folder / "rows.csv", rows)
-    plan = make_plan(load_profile(folder / "tiny.toml", overrides), ONE_CORE, "2026-11-30T00:00:00Z")
+    plan = make_plan(load_profile(folder / "tiny.toml", overrides), machine, "2026-11-30T00:00:00Z")
     run = RunDir(folder / name)
     run.make()
     run.plan.write_bytes(encode_plan(plan))
