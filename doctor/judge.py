@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from doctor.checks import Check, all_checks
-from doctor.model import LEVELS, Diagnosis, Facts, Finding, Level, Reading, Report, Snapshot, Text, Unanswered, t
+from doctor.model import (
+    LEVELS,
+    Diagnosis,
+    Facts,
+    Finding,
+    Level,
+    Reading,
+    Report,
+    Snapshot,
+    Text,
+    Unanswered,
+    t,
+)
 
 
 def judge(snapshot: Snapshot, checks: Sequence[Check] | None = None) -> Report:
@@ -34,9 +46,16 @@ def judge(snapshot: Snapshot, checks: Sequence[Check] | None = None) -> Report:
             Unanswered(section=section, why=_why(snapshot.facts, section), checks=tuple(names))
             for section, names in unanswered.items()
         ),
+        unread=tuple(
+            Unanswered(section=section, why=_why(snapshot.facts, section), checks=())
+            for section in Facts.__struct_fields__
+            if section not in unanswered and _reading(snapshot.facts, section).status == "failed"
+        ),
         passed=tuple(passed),
         not_applicable=tuple(not_applicable),
-        not_looked=tuple(name for name in Facts.__struct_fields__ if _reading(snapshot.facts, name).status == "skipped"),
+        not_looked=tuple(
+            name for name in Facts.__struct_fields__ if _reading(snapshot.facts, name).status == "skipped"
+        ),
         crashed=tuple(crashed),
     )
 

@@ -611,6 +611,11 @@ class Content(Record, frozen=True):
     editable: bool = False
     git: GitState | None = None
     """Of an editable install's source tree."""
+    file_url: str = ""
+    """Where the file that was installed can be had, once `doctor snapshot resolve` has looked."""
+    file_sha256: str = ""
+    index: str = ""
+    """The index that offers it."""
     why: Text | None = None
 
 
@@ -850,6 +855,8 @@ class Report(Record, frozen=True):
     taken_at: str = ""
     diagnoses: tuple[Diagnosis, ...] = ()
     unanswered: tuple[Unanswered, ...] = ()
+    unread: tuple[Unanswered, ...] = ()
+    """Sections that could not be read and that no check hangs on here; they change no exit code."""
     passed: tuple[str, ...] = ()
     """Checks that looked and found nothing."""
     not_applicable: tuple[str, ...] = ()

@@ -46,7 +46,7 @@ MODULES = (
     "nvidia_wheels", "packages", "requirements", "project", "needs", "hugging_face", "companions",
     "torch_mates", "extensions", "cuda_packages", "onnx_runtime", "storage", "run_storage", "lasting",
     "data_reading", "memory", "cpu", "platforms", "environment", "distributed", "training", "data", "checkpoints",
-    "monitoring",
+    "monitoring", "deep",
 )  # fmt: skip
 
 

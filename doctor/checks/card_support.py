@@ -58,7 +58,7 @@ def _wants_open_module(lines: tuple[str, ...]) -> Iterator[Finding]:
                 title=t("this card is driven by NVIDIA's open kernel module only, and the closed one is loaded"),
                 evidence=(Evidence(fact=f"kernel_log.lines[{place}]", value=line),),
                 advice=t("Install the same driver with its open module (Ubuntu: the package whose name ends in -open, see ubuntu-drivers devices) and reboot; on a rented machine it is the host's business: take another one."),
-                cause_of=("no-gpu-visible", "cuda-init-fails"),
+                cause_of=("no-gpu-visible", "cuda-init-fails", "torch-sees-no-gpu"),
             )  # fmt: skip
             return
 
@@ -77,7 +77,7 @@ def _dropped(name: str, mine: int, last: int, level: Level, proof: Evidence) -> 
         title=t("driver branch {branch} no longer drives {gpu}: {last} was the last that does", branch=mine, gpu=name, last=last),
         evidence=(proof,),
         advice=t("Use a machine with a driver of branch {last} for this card, with a torch build for CUDA 12.6.", last=last),
-        cause_of=("no-gpu-visible", "cuda-init-fails"),
+        cause_of=("no-gpu-visible", "cuda-init-fails", "torch-sees-no-gpu"),
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def device_nodes_open(driver: Driver, container: Reading[Container]) -> Iterator
             advice=t(
                 "Save your work, then restart the container (on a rental platform: restart the instance in its panel). Nothing inside it is broken. The host's owner stops it from coming back with the cgroupfs driver or explicit --device options."
             ),
-            cause_of=("no-gpu-visible", "cuda-init-fails", "gpus-not-readable"),
+            cause_of=("no-gpu-visible", "cuda-init-fails", "gpus-not-readable", "torch-sees-no-gpu"),
         )  # fmt: skip
     elif lost and inside is False and driver.nvml_error != 0:
         yield Finding(
@@ -43,7 +43,7 @@ def device_nodes_open(driver: Driver, container: Reading[Container]) -> Iterator
             title=t("this user may not open {node} ({error})", node=node, error=refused[node]),
             evidence=_nodes(refused),
             advice=t("See who may: ls -l {node}. Join that group (often video or render: sudo usermod -aG video $USER) and log in again; in a SLURM job, ask for the GPU (--gres=gpu:1).", node=node),
-            cause_of=("no-gpu-visible", "cuda-init-fails", "gpus-not-readable"),
+            cause_of=("no-gpu-visible", "cuda-init-fails", "gpus-not-readable", "torch-sees-no-gpu"),
         )  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def driver_answers(driver: Reading[Driver], gpus: Reading[Gpus]) -> Iterator[Fin
             title=t("the driver refuses to start its management library: NVML error {code}", code=error or 0),
             evidence=evidence(driver__nvml_error=error, driver__kernel_module_version=known.kernel_module_version),
             advice=t("Restart the container or the machine; when it comes back the same, take another one and report the number."),
-            cause_of=("cuda-init-fails",),
+            cause_of=("cuda-init-fails", "torch-sees-no-gpu"),
         )  # fmt: skip
     elif gpus.status == "failed" and error in (None, 0):
         yield Finding(
@@ -86,7 +86,7 @@ def _hung(driver: Driver) -> Finding:
         title=t("the driver hangs: a question to it never came back, and a program that uses the GPU waits the same way"),
         evidence=evidence(driver__hung=driver.hung, driver__kernel_module_version=driver.kernel_module_version),
         advice=t("It does not recover by itself. See who waits in the driver (state D): ps -eo pid,stat,etime,cmd | grep ' D'. Then restart the machine (rented: restart it in the panel, or take another one)."),
-        cause_of=("cuda-init-fails", "no-gpu-visible"),
+        cause_of=("cuda-init-fails", "no-gpu-visible", "torch-sees-no-gpu", "deep-check-timed-out"),
     )  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def cuda_starts(
             advice=t("It is the host's business: restart the instance once, and if it stays so take another machine and report error 802.")
             if is_tenant(container, platform)
             else t("Install the fabric manager of the driver's exact version ({driver}) and start it: sudo systemctl enable --now nvidia-fabricmanager", driver=driver.version or driver.kernel_module_version or "?"),
-            cause_of=("cuda-init-fails",),
+            cause_of=("cuda-init-fails", "torch-sees-no-gpu"),
         )  # fmt: skip
     if error:
         yield Finding(
@@ -133,6 +133,7 @@ def cuda_starts(
             title=t("CUDA does not start: cuInit gives error {code} ({meaning})", code=error, meaning=_CUDA_MEANS.get(error, "see cuda.h")),
             evidence=evidence(driver__cuda_init_error=error),
             advice=t("Restart the container or the instance; if the number stays, take another machine and report it."),
+            cause_of=("torch-sees-no-gpu",),
         )  # fmt: skip
 
 
@@ -175,7 +176,7 @@ def compat_library_fits_the_card(
             driver__version=driver.version, driver__cuda_init_error=error,
         ),
         advice=t("Take the compat folder out of the loader's way: export LD_LIBRARY_PATH=$(echo \"$LD_LIBRARY_PATH\" | tr ':' '\\n' | grep -v compat | paste -sd:) and, in an image of your own, remove it from /etc/ld.so.conf.d; or use an image of the driver's CUDA generation."),
-        cause_of=("cuda-init-fails", "driver-too-old-for-torch-cuda"),
+        cause_of=("cuda-init-fails", "driver-too-old-for-torch-cuda", "torch-sees-no-gpu"),
     )  # fmt: skip
 
 

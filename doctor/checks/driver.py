@@ -182,5 +182,5 @@ def kernel_module_and_library_agree(
         advice=t("Save your work and restart the instance in the provider's panel: the driver changed on the host under this container.")
         if is_tenant(container, platform)
         else t("Reboot (or, when no process uses the GPU: sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia); then keep it from coming back: sudo apt-mark hold 'nvidia-*' 'libnvidia-*'."),
-        cause_of=("no-gpu-visible", "cuda-init-fails", "gpus-not-readable"),
+        cause_of=("no-gpu-visible", "cuda-init-fails", "gpus-not-readable", "torch-sees-no-gpu"),
     )  # fmt: skip

@@ -75,7 +75,16 @@ def _finding(name: str, found: list[Fault], kernel_log: Reading[KernelLog]) -> F
         title=worst.title,
         evidence=tuple(Evidence(fact=fact, value=value) for fact, value in dict.fromkeys(rows)),
         advice={"fail": _TELL_THE_PROVIDER, "warn": _HAVE_IT_RESET}.get(worst.level),
-        cause_of=("fewer-gpus-than-rented", "cuda-init-fails", "nccl-p2p-hang-risk", "pcie-link-errors")
+        cause_of=(
+            "fewer-gpus-than-rented",
+            "cuda-init-fails",
+            "nccl-p2p-hang-risk",
+            "pcie-link-errors",
+            "torch-sees-no-gpu",
+            "gpu-matmul-fails",
+            "nccl-round-trip-fails",
+            "deep-check-timed-out",
+        )
         if worst.level == "fail"
         else (),
     )

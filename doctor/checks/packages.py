@@ -164,7 +164,12 @@ def torch_install_is_whole(
             "Remove what is left ({pip} uninstall -y torch, then the folders that begin with ~), see that the disk has 10 GB free, and install the same build again.",
             pip=pip(python),
         ),
-        cause_of=("torchvision-torch-mismatch", "transformers-torch-too-old", "needed-package-missing"),
+        cause_of=(
+            "torchvision-torch-mismatch",
+            "transformers-torch-too-old",
+            "needed-package-missing",
+            "torch-import-fails",
+        ),
     )
 
 

@@ -167,7 +167,7 @@ def torch_has_code_for_the_cards(
             ),
             evidence=proof,
             advice=_other_build(_builds(torch, list(dict.fromkeys(wanted)), driver, host, python), gpu, mine, arches, len(gpus.items), python, packages, host),
-            cause_of=("torch-sees-no-gpu",),
+            cause_of=("torch-sees-no-gpu", "gpu-matmul-fails", "nccl-round-trip-fails"),
             fix="torch-for-driver",
         )  # fmt: skip
 

@@ -44,6 +44,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment to examine"))
     parser.add_argument(
+        "--deep",
+        action="store_true",
+        help=say("also use torch for real, in a process of its own: imports, every GPU, several processes"),
+    )
+    parser.add_argument(
+        "--deep-timeout", metavar="SECONDS", type=float, default=60.0,
+        help=say("how long --deep may take (default: 60)"),
+    )  # fmt: skip
+    parser.add_argument(
+        "--data", metavar="PATH", help=say("with --deep: also measure how fast this file or folder is read")
+    )
+    parser.add_argument(
         "--fail-on", choices=("fail", "warn", "note", "unknown"), default="fail",
         help=say("exit with 1 from this level on (default: fail)"),
     )  # fmt: skip
@@ -52,11 +64,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> int:
     from doctor import service
 
-    snapshot = load_or_examine(namespace.facts, namespace.python)
+    snapshot = _examined(namespace)
     snapshot, report = _judged_for(namespace, snapshot)
     code = service.exit_code(report, namespace.fail_on)
     print(_render(namespace, report, snapshot, code))
     return code
+
+
+def _examined(namespace: argparse.Namespace) -> Snapshot:
+    """Return the snapshot that the options ask for, with the deep section where they ask for that."""
+    from doctor import service
+    from runner.text import t
+
+    if not namespace.deep:
+        if namespace.data is not None:
+            raise CommandError(t("--data is measured by --deep: add --deep"), Exit.USAGE)
+        return load_or_examine(namespace.facts, namespace.python)
+    if namespace.facts is not None:
+        raise CommandError(
+            t("--deep tries this machine, --facts judges another: leave one of them out"), Exit.USAGE
+        )
+    if not 1 <= namespace.deep_timeout <= 3600:
+        raise CommandError(t("--deep-timeout takes 1 to 3600 seconds"), Exit.USAGE)
+    snapshot = load_or_examine(None, namespace.python)
+    if sys.stderr.isatty():
+        words = t("Using torch for real, for at most {seconds} s ...", seconds=round(namespace.deep_timeout))
+        print(say(words), file=sys.stderr)
+    data = str(Path(namespace.data).expanduser().absolute()) if namespace.data else None
+    return service.examine_deeply(snapshot, namespace.python, data, namespace.deep_timeout)
 
 
 def _judged_for(namespace: argparse.Namespace, snapshot: Snapshot) -> tuple[Snapshot, Report]:

@@ -18,6 +18,10 @@ _ADDED = {
         "type": "string",
         "description": "The headline of the judged environment, in the report's language.",
     },
+    "deep": {
+        "type": "object",
+        "description": "With --deep: what was tried in the examined interpreter, as in the snapshot's facts.deep.",
+    },
     "machine": {"type": "string", "description": "The headline of the machine, in the report's language."},
 }
 

@@ -23,7 +23,9 @@ def as_json(report: Report, snapshot: Snapshot, exit_code: int) -> str:
     tree["exit_code"] = exit_code
     tree["environment"] = environment_line(snapshot)
     tree["machine"] = machine_line(snapshot)
-    for key in ("diagnoses", "unanswered", "passed", "not_applicable", "not_looked", "crashed"):
+    if snapshot.facts.deep.value is not None:
+        tree["deep"] = msgspec.to_builtins(snapshot.facts.deep.value)
+    for key in ("diagnoses", "unanswered", "unread", "passed", "not_applicable", "not_looked", "crashed"):
         tree.setdefault(key, [])
     tree.setdefault("schema", report.schema)
     _say_texts(tree)
@@ -68,7 +70,7 @@ def as_sarif(report: Report) -> str:
     ]
     notifications = [
         {"level": "warning", "message": {"text": f"{item.section}: {say(item.why)}"}}
-        for item in report.unanswered
+        for item in (*report.unanswered, *report.unread)
     ]
     run = {
         "tool": {"driver": driver},
@@ -141,7 +143,8 @@ def as_markdown(report: Report, snapshot: Snapshot) -> str:
                 f"{lead.replace('-', ' ')} - `{row.fact}` = `{_tick(row.value)}`" for row in item.evidence
             ]
     lines += [
-        f"- **{level_word('unknown')}** {item.section}: {_md(say(item.why))}" for item in report.unanswered
+        f"- **{level_word('unknown')}** {item.section}: {_md(say(item.why))}"
+        for item in (*report.unanswered, *report.unread)
     ]
     lines += ["", f"{len(report.passed)} checks passed."]
     return "\n".join(lines)

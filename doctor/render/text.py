@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from doctor.fixes import has_fix
 from doctor.language import say
 from doctor.model import Diagnosis, Finding, Report, Snapshot, t
+from doctor.render.deep_text import deep_lines
 from doctor.render.headline import environment_line, machine_line
 from doctor.render.layout import indent, pad, paint
 from runner.strings import shown
@@ -34,10 +35,9 @@ def report_lines(
         else:
             yield ""
             yield from diagnosis_lines(diagnosis, width, colour)
-    unread = list(_could_not_look(report, width, colour))
-    if unread:
-        yield ""
-        yield from unread
+    for block in (deep_lines(snapshot.facts.deep.value, width, colour), _could_not_look(report, width, colour)):
+        lines = list(block)
+        yield from ["", *lines] if lines else []
     yield ""
     yield from indent(_summary(report, colour), width, "", "  ")
 
@@ -102,6 +102,11 @@ def _could_not_look(report: Report, width: int, colour: bool) -> Iterator[str]:
             "",
             _MARGIN,
         )
+    if report.unread:
+        reasons = (f"{item.section} ({say(item.why).rstrip('.。')})" for item in report.unread)
+        words = say(t("could not look at: {names}", names="; ".join(reasons)))
+        for line in indent(printable_text(words), width, "", "  "):
+            yield paint(line, "dim", colour)
 
 
 def _summary(report: Report, colour: bool) -> str:

@@ -44,6 +44,7 @@ SEE_IT_YOURSELF = {
     "environment": "env",
     "processes": "ps -ef; ls -l /proc/*/fd 2>/dev/null | grep nvidia",
     "project": "ls; cat requirements*.txt",
+    "deep": "doctor check --deep",
 }
 
 
