@@ -40,6 +40,18 @@ def examine(python: str | None = None, sections: Iterable[str] | None = None) ->
     return live_snapshot(Context(python=python), sections)
 
 
+def examine_deeply(
+    snapshot: Snapshot, python: str | None = None, data: str | None = None, limit_s: float | None = None
+) -> Snapshot:
+    """Return ``snapshot`` with what happens when torch is really used here, and how fast ``data`` is read."""
+    from doctor.machine import with_facts
+    from doctor.probes import Context
+    from doctor.probes.deep import LIMIT_S, probe
+
+    reading = probe(Context(python=python), data, LIMIT_S if limit_s is None else limit_s)
+    return with_facts(snapshot, deep=reading)
+
+
 def load(path: Path) -> Snapshot:
     """Read a recorded machine. Raises OSError, doctor.machine.BadSnapshot."""
     from doctor.machine import load_snapshot
