@@ -96,7 +96,12 @@ def environment_of(profile: Profile, machine: MachineFacts, settings: Settings) 
 
 def digest_of(plan: Plan) -> str:
     """Return the SHA-256 of what decides the numbers: the whole plan without when it was made."""
-    bare = msgspec.structs.replace(plan, made_at="", digest="")
+    return _digest_of_tree(msgspec.json.decode(msgspec.json.encode(plan)))
+
+
+def _digest_of_tree(tree: dict[str, Any]) -> str:
+    """The digest is of the file as it was written, so that a plan outlives settings that came after it."""
+    bare = {name: value for name, value in tree.items() if name not in ("made_at", "digest")}
     return hashlib.sha256(msgspec.json.encode(bare, order="sorted")).hexdigest()
 
 
@@ -123,7 +128,7 @@ def decode_plan(data: bytes | str) -> Plan:
         plan = msgspec.convert(raw, Plan)
     except msgspec.MsgspecError as error:
         raise PlanError(t("plan.json is not a plan: {why}", why=str(error))) from error
-    if plan.digest != digest_of(plan):
+    if plan.digest != _digest_of_tree(raw):
         raise PlanError(
             t("plan.json was changed after it was made (its digest does not fit); make a new run")
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from runner import plan as plan_module
 from runner.plan import MachineFacts, Plan, PlanError, decode_plan, encode_plan, make_plan
 from runner.profile import load_profile
 from runner.seeds import PURPOSES, seed_for
@@ -110,3 +112,10 @@ def test_no_two_purposes_share_a_seed() -> None:
     ]
     assert len(set(seeds)) == len(seeds)
     assert seed_for(42, "order", 1) != seed_for(43, "order", 0)
+
+
+def test_a_plan_written_before_a_setting_existed_is_still_read(tmp_path: Path) -> None:
+    tree = json.loads(encode_plan(plan_for(tmp_path, CPU)))
+    del tree["profile"]["train"]["label_smoothing"]  # as if that release had not known it
+    tree["digest"] = plan_module._digest_of_tree(tree)
+    assert decode_plan(json.dumps(tree)).profile.train.label_smoothing == 0.0
