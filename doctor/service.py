@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from doctor.apply import Applied, Confirm, Tell
+    from doctor.command_run import CommandOptions
     from doctor.cure import Proposal, Turn
     from doctor.environments import EnvironmentList
     from doctor.explain import Explanation
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
     from doctor.recommend import Recommendation
     from doctor.running import PlannedRun
     from doctor.snapshots.capture import Patch
+    from doctor.staging import Staged
     from doctor.watching import RunSummary, RunWatcher
     from doctor.wheelhouse import Wheelhouse
+    from runner.command_plan import CommandPlan
+    from runner.rundir import RunDir
     from runner.text import Text
 
 EXPORT_DEADLINE_S = 60.0
@@ -172,6 +176,34 @@ def resume_run(name: str, python: str | None = None) -> StartedRun:
     return resume(find_run(name), python)
 
 
+def plan_command(
+    argv: Sequence[str], options: CommandOptions, python: str | None = None, snapshot: Snapshot | None = None
+) -> tuple[CommandPlan, Snapshot]:
+    """Plan a command of the user's own for this machine and the Python that it trains with.
+
+    Raises:
+        doctor.launch.LaunchError: there is no such program.
+        doctor.probes.target.BadPython: ``python`` is none.
+    """
+    from doctor.command_run import plan_command, python_of
+
+    found = python_of(argv)
+    snapshot = snapshot or examine(python or found)
+    return plan_command(argv, snapshot, options), snapshot
+
+
+def start_command(plan: CommandPlan, snapshot: Snapshot, run_dir: Path | None = None) -> StartedRun:
+    """Make the run directory of a command and start what supervises it. Raises doctor.launch.LaunchError."""
+    from doctor.command_run import begin_command
+
+    return begin_command(plan, snapshot, run_dir)
+
+
+def cancel_on_finish(run: RunDir) -> None:
+    """Keep the command of ``--on-finish`` from being run. Raises OSError."""
+    run.cancel_on_finish.touch()
+
+
 def stop_run(name: str) -> bool:
     """Ask a run to save and leave; False: it does not run. Raises FileNotFoundError,
     doctor.launch.LaunchError."""
@@ -216,12 +248,11 @@ def watch_pid(pid: int) -> ProcessWatcher:
 
 def trainer_pid(name: str) -> int | None:
     """Return the process that trains a run here; None when it does not run here. Raises FileNotFoundError."""
-    from doctor.trainer_pid import read_mark, trainer_alive
+    from doctor.trainer_pid import lives, read_mark
     from runner.rundir import find_run
 
-    run = find_run(name)
-    mark = read_mark(run.trainer_pid)
-    return mark.pid if mark and trainer_alive(run) else None
+    mark = read_mark(find_run(name).trainer_pid)
+    return mark.pid if mark and lives(mark) else None
 
 
 def report_text(watcher: RunWatcher, form: str) -> str:
@@ -395,6 +426,18 @@ def finish(journal: Journal, change: Change, confirm: Confirm, tell: Tell) -> Ap
     from doctor.apply import finish
 
     return finish(journal, change, confirm, tell)
+
+
+def stage_data(data: Path, to: Path | None, tell: Callable[[int, int], None]) -> Staged:
+    """Put a data set on the fastest disk with room (or ``to``). Raises doctor.staging.StageError, OSError."""
+    from doctor.stage_disk import folder_for
+    from doctor.staging import files_of, stage
+
+    source = data.absolute()
+    if to is None:
+        size = sum(info.st_size for info in files_of(source).values())
+        to = folder_for(examine(sections=("platform", "storage")), source, size)
+    return stage(source, to.absolute() if source.is_file() else to.absolute() / source.name, tell)
 
 
 def drop_change(journal: Journal, change: Change) -> None:

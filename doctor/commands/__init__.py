@@ -50,6 +50,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "fix": ("mend what is wrong, one step at a time, each shown first and undoable", "修复发现的问题：每一步先展示，再执行，都可撤销"),
     "undo": ("take a fix back", "撤销一次修复"),
     "journal": ("what the doctor changed on this machine", "doctor 在这台机器上改过什么"),
+    "stage": ("put a data set on the fastest disk with room", "把数据集放到有空间的最快磁盘上"),
     "run": ("start a seeded, resumable training run from a profile, or resume one", "按配置启动可复现、可续训的训练，或续训"),
     "watch": ("show a run, live or finished, from any SSH session", "查看一次训练（进行中或已结束），任何 SSH 会话都行"),
     "runs": ("list the runs here and what state they are in", "列出本地的训练及其状态"),
@@ -105,12 +106,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser(verb, language)
     if not arguments and sys.stdout.isatty() and sys.stdin.isatty():
         return _guarded(_open_tui, argparse.Namespace(lang=None), language)
+    arguments, command = _split_command(arguments) if verb == "run" else (arguments, None)
     namespace = parser.parse_args(arguments)
+    namespace.command = command
     if not namespace.verb:
         parser.print_help()
         return Exit.OK
     module = importlib.import_module(f"doctor.commands.{namespace.verb}")
     return _guarded(module.run, namespace, language)
+
+
+def _split_command(arguments: list[str]) -> tuple[list[str], list[str] | None]:
+    """Return what stands before ``--`` and the command after it; None: there is no ``--``.
+
+    Not argparse's to take apart: what a command's own options mean is the command's business.
+    """
+    if "--" not in arguments:
+        return arguments, None
+    place = arguments.index("--")
+    return arguments[:place], arguments[place + 1 :]
 
 
 def _language(arguments: list[str]) -> str:
