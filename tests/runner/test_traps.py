@@ -283,6 +283,19 @@ def test_a_window_in_which_nothing_counts_makes_no_update(
     assert all(bool((tensor == begin[name]).all()) for name, tensor in final.items())
 
 
+def test_a_weighted_loss_is_divided_by_the_sum_of_the_weights() -> None:
+    import torch
+    import torch.nn.functional as F  # noqa: N812
+
+    from runner.tasks import Classification
+
+    weights, labels = torch.tensor([1.0, 5.0]), torch.tensor([0, 0, 1])
+    logits = torch.tensor([[0.3, 1.0], [2.0, -1.0], [0.1, 0.2]])
+    task = Classification(["a", "b"], weights=weights)
+    ours = float(task.loss_sum(logits, labels)) / task.denominator(labels)
+    assert ours == pytest.approx(float(F.cross_entropy(logits, labels, weight=weights)))
+
+
 def test_balanced_weights_have_a_mean_of_one_over_the_samples() -> None:
     from runner.tasks import balanced_weights
 
