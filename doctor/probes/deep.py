@@ -70,7 +70,7 @@ def _use_torch(context: Context, python: str, limit_s: float) -> dict[str, Any]:
         fresh = steps_of(ended, left)
         steps += fresh
         finished = any("finished" in line for line in ended.told)
-        if finished or not fresh or fresh[-1].status not in ("crashed",):
+        if finished or not fresh or fresh[-1].status != "crashed" or fresh[-1].name == "begin":
             break
     return {"steps": tuple(steps), "finished": finished, **_facts_of(told)}
 
