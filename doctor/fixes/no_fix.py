@@ -15,6 +15,10 @@ OF_THE_HOST = frozenset([
 
 def why_no_fix(finding: Finding, snapshot: Snapshot) -> Text:
     """Return why ``doctor fix`` does nothing about ``finding``."""
+    if finding.id in ("data-on-network-mount", "data-on-slow-disk"):
+        workload = snapshot.facts.workload.value
+        path = (workload.data_path if workload else None) or finding.subject
+        return t("copying data is started by hand: `doctor stage {path}` puts it on the fastest disk that has room", path=path)  # fmt: skip
     if finding.id in OF_THE_HOST:
         return t(
             "this is the host's: a driver is not installed from inside a container, a card is not reset by its tenant (it would take it from everyone else on the machine), and nothing here is changed. Tell the provider, or take another instance."

@@ -17,7 +17,7 @@ def remount(finding: Finding, snapshot: Snapshot) -> Fix | Text:
     capabilities = host.capabilities_effective if host else None
     if mount is None or not mount.size_bytes or not capabilities or not capabilities & _SYS_ADMIN:
         return t(
-            "/dev/shm is mounted by whoever starts the container (--shm-size=8g), and may not be changed from inside. For the provider: please start instance with --shm-size=8g or --ipc=host. Until then: num_workers=0, or torch.multiprocessing.set_sharing_strategy(\"file_system\")."
+            "/dev/shm is mounted by whoever starts the container (--shm-size=8g), and may not be changed from inside. For the provider: please start this instance with --shm-size=8g or --ipc=host. Until then: num_workers=0, or torch.multiprocessing.set_sharing_strategy(\"file_system\")."
         )  # fmt: skip
     limit = (container.memory_limit_bytes if container else None) or (
         host.memory_total_bytes if host else None

@@ -78,10 +78,23 @@ def proposal_lines(
     if proposal.fix is not None:
         yield from _plan_lines(proposal.fix, preview, way_back, width, colour)
     elif proposal.why_not is not None:
-        yield from indent(say(t("no fix: {why}", why=printable_text(say(proposal.why_not)))), width, _MARGIN + "→ ", _MARGIN + "  ")  # fmt: skip
+        why = printable_text(say(proposal.why_not))
+        yield from indent(say(t("no fix: {why}", why=why)), width, _MARGIN + "→ ", _MARGIN + "  ")
+        if finding.advice is not None and finding.advice != proposal.why_not:
+            advice = printable_text(say(finding.advice))
+            yield from indent(advice, width, _MARGIN + "→ ", _MARGIN + "  ")
     if proposal.for_the_provider is not None:
         yield _MARGIN + say("To paste into the provider's support form:")
-        yield from indent(printable_text(say(proposal.for_the_provider)), width, _MARGIN + "| ", _MARGIN + "| ")  # fmt: skip
+        yield from indent(_message(proposal), width, _MARGIN + "| ", _MARGIN + "| ")
+
+
+def _message(proposal: Proposal) -> str:
+    """Return the text for the provider, the finding's sentence in it in the same language."""
+    text = proposal.for_the_provider
+    assert text is not None
+    return printable_text(
+        say(Text(text.msgid, {**text.params, "what": say(proposal.finding.title).rstrip(".。")}))
+    )
 
 
 def _plan_lines(fix: Fix, preview: Preview, way_back: WayBack, width: int, colour: bool) -> Iterator[str]:
@@ -129,8 +142,12 @@ def journal_lines(
     """Yield every change, newest first, with its steps."""
     cut_off = {change.id for change in half_done}
     for change in reversed(changes):
-        note = "  " + say("CUT OFF: `doctor undo {id}` goes back, `doctor journal --finish {id}` goes on").replace("{id}", change.id) if change.id in cut_off else ""  # fmt: skip
-        yield f"{change.id}  {change.at}  [{change.fix.id}]{note}"
+        yield f"{change.id}  {change.at}  [{change.fix.id}]"
+        if change.id in cut_off:
+            note = t(
+                "CUT OFF: `doctor undo {id}` goes back, `doctor journal --finish {id}` goes on", id=change.id
+            )
+            yield from indent(say(note), width, "  ", "  ")
         for entry in entries:
             if entry.id.partition(".")[0] == change.id:
                 first = f"  {entry.id}  {outcome_word(entry.outcome)}: "
