@@ -38,9 +38,12 @@ class Applied(Record, frozen=True):
         return {step.name: step.value for step in self.steps if isinstance(step, SetVariable)}
 
 
-def preview(step: Step) -> list[str]:
-    """Return what a step would do, as commands or a difference. Reads, never writes."""
-    return act_for(step).preview(step)
+def preview(step: Step, live: bool = True) -> list[str]:
+    """Return what a step would do, as commands or a difference. Reads, never writes.
+
+    Without ``live`` the machine is one from a file, and this one is not even read.
+    """
+    return act_for(step).preview(step) if live else act_for(step).sketch(step)
 
 
 def cannot_undo(step: Step) -> Text | None:

@@ -159,6 +159,22 @@ def locked(
         os.close(fd)
 
 
+def is_held(folder: Path | None = None) -> bool:
+    """Return whether a doctor, or an installer that one started, is changing this machine now."""
+    base = state_dir() if folder is None else folder
+    try:
+        fd = os.open(base / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # never locked
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+
+
 def _take(fd: int, base: Path, wait_s: float, waiting: Callable[[str], None] | None) -> None:
     end, told = time.monotonic() + wait_s, False
     while True:

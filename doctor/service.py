@@ -361,11 +361,11 @@ def plan_fix(
     return proposals(report, snapshot, names, everything)
 
 
-def preview_step(step: Step) -> list[str]:
-    """Return a step's exact commands or difference, as lines. Reads, never writes."""
+def preview_step(step: Step, live: bool = True) -> list[str]:
+    """Return a step's exact commands or difference, as lines. Reads, never writes; not ``live``: reads nothing."""
     from doctor.apply import preview
 
-    return preview(step)
+    return preview(step, live)
 
 
 def way_back(step: Step) -> Text | None:
@@ -445,6 +445,13 @@ def drop_change(journal: Journal, change: Change) -> None:
     from doctor.apply import drop
 
     drop(journal, change)
+
+
+def half_done_changes() -> list[Change]:
+    """Return the changes that were cut off, unless a doctor is at work just now. Raises JournalError."""
+    from doctor.journal import Journal, is_held
+
+    return [] if is_held() else Journal().half_done()
 
 
 def journal_entries() -> tuple[list[Change], list[JournalEntry], list[Change]]:

@@ -80,6 +80,10 @@ class Act(ABC, Generic[S]):
     def preview(self, step: S) -> list[str]:
         """Return the exact commands, or the difference to what is there, as lines. Reads, never writes."""
 
+    def sketch(self, step: S) -> list[str]:
+        """Return the preview for a machine that is only known from a file: this one is neither read nor asked."""
+        return self.preview(step)
+
     def forget(self, step: S, before: Kept, keeper: Keeper) -> None:
         """Free what is kept outside the journal for the way back. Raises OSError."""
 

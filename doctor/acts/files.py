@@ -132,6 +132,10 @@ class _FileAct(Act[F], Generic[F]):
         assert isinstance(mode, int) and isinstance(mtime, int)
         write_whole(path, old, mode, _part(keeper), mtime)
 
+    def sketch(self, step: F) -> list[str]:
+        lines: list[str] = self.wanted(step, None).decode("utf-8", "replace").splitlines()
+        return [f"{self.path(step)}:", *(f"+{line}" for line in lines if not line.startswith("# "))]
+
     def preview(self, step: F) -> list[str]:
         path = real(self.path(step))
         try:

@@ -133,6 +133,11 @@ class InstallPackagesAct(Act[InstallPackages]):
                 if done.returncode != 0:
                     raise Refused(t("{command} failed ({status}): {words}", command=shlex.join(argv), status=done.returncode, words=last_words(done.stdout)))  # fmt: skip
 
+    def sketch(self, step: InstallPackages) -> list[str]:
+        place = Place(step.python, Path("/"), (), Path("/"), pip="?")
+        commands = self._commands(step, place, "CONSTRAINTS" if step.frozen else None)
+        return [*map(shlex.join, commands), *self._notes(step)]
+
     def forget(self, step: InstallPackages, before: Kept, keeper: Keeper) -> None:
         forget(Path(str(before["prefix"])), keeper.entry_id)
 
@@ -142,9 +147,11 @@ class InstallPackagesAct(Act[InstallPackages]):
             lines = [shlex.join(argv) for argv in self._commands(step, place, "CONSTRAINTS" if step.frozen else None)]  # fmt: skip
         except Refused as error:
             return [str(error.text)]
-        if step.frozen:
-            lines.append(f"# CONSTRAINTS: {', '.join(step.frozen)}")
-        return [*lines, *(f"{shlex.quote(step.python)} -c 'import {module}'" for module in step.imports)]
+        return [*lines, *self._notes(step)]
+
+    def _notes(self, step: InstallPackages) -> list[str]:
+        frozen = [f"# CONSTRAINTS: {', '.join(step.frozen)}"] if step.frozen else []
+        return [*frozen, *(f"{shlex.quote(step.python)} -c 'import {module}'" for module in step.imports)]
 
 
 def _index_of(version: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,7 @@ def _proposals(namespace: argparse.Namespace, snapshot: Snapshot, report: Report
 
 def _only_show(namespace: argparse.Namespace, snapshot: Snapshot, report: Report) -> int:
     found = _proposals(namespace, snapshot, report)
-    _show(found)
+    _show(found, live=namespace.facts is None)
     if not found:
         print(say("nothing to mend was found"))
     elif not (namespace.dry_run or namespace.facts):
@@ -90,14 +91,18 @@ def _only_show(namespace: argparse.Namespace, snapshot: Snapshot, report: Report
     return Exit.OK
 
 
-def _show(found: Sequence[Proposal]) -> None:
+def _show(found: Sequence[Proposal], live: bool = True) -> None:
     from doctor import service
     from doctor.render.fix_text import proposal_lines
     from doctor.render.layout import columns, wants_colour
 
     for proposal in found:
         lines = proposal_lines(
-            proposal, service.preview_step, service.way_back, columns(sys.stdout), wants_colour(sys.stdout)
+            proposal,
+            partial(service.preview_step, live=live),
+            service.way_back,
+            columns(sys.stdout),
+            wants_colour(sys.stdout),
         )
         print("\n".join(lines) + "\n")
 

@@ -153,6 +153,19 @@ def test_what_was_cut_off_is_named_before_anything_else_is_done(home: Path) -> N
     assert done.returncode == 1
     assert "change 1" in done.stderr and "cut off" in done.stderr and "doctor undo 1" in done.stderr
     assert "CUT OFF" in run(home, "journal").stdout
+    assert "change 1" in run(home, "check", "--brief").stderr
+
+
+def test_a_plan_for_a_recorded_machine_neither_reads_nor_asks_this_one(home: Path, tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n")
+    trap.chmod(0o755)
+    facts = json.loads((Path(__file__).parent.parent / "machines/cpu-wheel-on-4090.json").read_text())
+    facts["facts"]["python"]["value"] |= {"executable": str(trap), "writable": True}
+    (tmp_path / "facts.json").write_text(json.dumps(facts))
+    done = run(home, "fix", "--facts", str(tmp_path / "facts.json"))
+    assert f"{trap} -m pip install" in done.stdout, done.stdout + done.stderr
+    assert not (tmp_path / "sprung").exists()
 
 
 # ---------------------------------------------------------------------------------------- in a terminal
