@@ -56,7 +56,12 @@ def new_run_dir(name: str, now: datetime | None = None) -> Path:
 
 
 def prepare_run(plan: Plan, snapshot: Snapshot, path: Path) -> RunDir:
-    """Make the run directory: our runner's code, the snapshot, and last the plan (from then on it is a run).
+    """Make the run directory of a profile's plan, with our runner's code in it. Raises LaunchError."""
+    return prepare_directory(encode_plan(plan), snapshot, path, with_code=True)
+
+
+def prepare_directory(plan: bytes, snapshot: Snapshot, path: Path, with_code: bool = False) -> RunDir:
+    """Make a run directory: our runner's code where wanted, the snapshot, and last the plan (from then on it is a run).
 
     Raises:
         LaunchError: the directory is taken or cannot be written.
@@ -65,9 +70,10 @@ def prepare_run(plan: Plan, snapshot: Snapshot, path: Path) -> RunDir:
     existed = run.path.exists()
     try:
         run.make()
-        copy_runner(run)
+        if with_code:
+            copy_runner(run)
         _write(run.snapshot, encode_snapshot(snapshot))
-        _write(run.plan, encode_plan(plan))
+        _write(run.plan, plan)
     except FileExistsError:
         raise LaunchError(
             t(
@@ -202,24 +208,32 @@ def trainer_environment(plan: Plan, environ: Mapping[str, str]) -> dict[str, str
 
 
 def _start_sampler(started: StartedRun) -> None:
-    """Start ``python -m doctor.sampler`` in ``RUN/stacks``: a folder of ours, so nobody's ``doctor.py`` is found first."""
-    run = started.run
-    argv = [sys.executable, "-m", "doctor.sampler", str(run.path), "--pid", str(started.process.pid)]
     try:
-        run.stacks.mkdir(exist_ok=True)
-        with open(run.path / "sampler.log", "ab") as log:
-            started.sampler = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                cwd=run.stacks,
-                env=sampler_environment(os.environ),
-            )
+        started.sampler = start_sampler(started.run, started.process.pid)
     except OSError as error:
-        started.sampler_why = t(
-            "the sampler could not be started: {error}", error=error.strerror or str(error)
+        started.sampler_why = sampler_trouble(error)
+
+
+def sampler_trouble(error: OSError) -> Text:
+    return t("the sampler could not be started: {error}", error=error.strerror or str(error))
+
+
+def start_sampler(run: RunDir, pid: int, *options: str) -> subprocess.Popen[bytes]:
+    """Start ``python -m doctor.sampler`` in ``RUN/stacks``: a folder of ours, so nobody's ``doctor.py`` is found first.
+
+    Raises OSError.
+    """
+    argv = [sys.executable, "-m", "doctor.sampler", str(run.path), "--pid", str(pid), *options]
+    run.stacks.mkdir(exist_ok=True)
+    with open(run.path / "sampler.log", "ab") as log:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd=run.stacks,
+            env=sampler_environment(os.environ),
         )
 
 

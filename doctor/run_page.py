@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from doctor.machine import load_snapshot
 from doctor.model import Snapshot
+from runner.command_plan import CommandPlan, decode_any
 from runner.events import RunEvent, number, read_events
-from runner.plan import Plan, PlanError, decode_plan
+from runner.plan import Plan, PlanError
 from runner.rundir import RunDir
 from runner.state import RunState
 from runner.text import Text, t
@@ -28,7 +29,7 @@ class Page:
     status: str
     state: RunState
     now: float
-    plan: Plan | None = None
+    plan: Plan | CommandPlan | None = None
     snapshot: Snapshot | None = None
     unread: dict[str, Text] = field(default_factory=dict)
     frames: tuple[dict[str, Any], ...] = ()
@@ -69,9 +70,9 @@ def mean_frames(events: Iterable[RunEvent], limit: int = 12) -> list[dict[str, A
     return sorted(means, key=lambda frame: (-frame["self_share"], -frame["total_share"]))[:limit]
 
 
-def _plan(run: RunDir, unread: dict[str, Text]) -> Plan | None:
+def _plan(run: RunDir, unread: dict[str, Text]) -> Plan | CommandPlan | None:
     try:
-        return decode_plan(run.plan.read_bytes())
+        return decode_any(run.plan.read_bytes())
     except PlanError as error:
         unread["plan.json"] = error.problem
     except OSError as error:

@@ -15,9 +15,11 @@ from doctor.machine_facts import machine_facts, run_environment, workload_of
 from doctor.model import Finding, Report, Snapshot
 from doctor.needs import missing_needs
 from doctor.trainer_pid import signal_trainer, trainer_alive
+from runner.command_plan import decode_command, is_command
 from runner.plan import Plan, make_plan
 from runner.profile import Profile, load_profile
 from runner.rundir import RunDir, runs_home
+from runner.strings import printable
 from runner.text import Text, t
 
 OTHER_HOST_QUIET_S = 300.0
@@ -120,6 +122,7 @@ def resume(run: RunDir, python: str | None = None, with_sampler: bool = True) ->
     """
     from doctor.watching import RunWatcher
 
+    refuse_command(run)
     watcher = RunWatcher(run)
     state = watcher.poll()
     if state.finished.get("outcome") == "completed" and watcher.alive is not True:
@@ -138,6 +141,20 @@ def resume(run: RunDir, python: str | None = None, with_sampler: bool = True) ->
               run=run.name, seconds=round(quiet_s))
         )  # fmt: skip
     return start_run(run, python or recorded_python(run), resume=True, with_sampler=with_sampler)
+
+
+def refuse_command(run: RunDir) -> None:
+    """A command of the user's own is not ours to resume. Raises LaunchError with the line that starts it again."""
+    try:
+        content = run.plan.read_bytes()
+    except OSError:
+        return
+    if is_command(content):
+        command = decode_command(content).command
+        raise LaunchError(
+            t("{run} was a command of your own: only it knows how to go on from its checkpoints. Start it again: "
+              "doctor run -- {command}", run=run.name, command=printable(command))
+        )  # fmt: skip
 
 
 def recorded_python(run: RunDir) -> str:

@@ -35,7 +35,7 @@ RETRY_S = 60.0
 class Sampler:
     """Watches one trainer. ``tick`` does what is due and never blocks for longer than a GPU round."""
 
-    def __init__(self, run: RunDir, pid: int, silence_s: float = 60.0, with_stacks: bool = True) -> None:
+    def __init__(self, run: RunDir, pid: int, silence_s: float = 60.0, with_stacks: bool = True, supervised: bool = False) -> None:
         stat = read_stat(pid)
         self.run = run
         self.pid = pid
@@ -46,6 +46,8 @@ class Sampler:
         self.silence = Silence(run.events, silence_s)
         self.pace = Pace(rate=starting_rate(stat.threads if stat else 0))
         self.with_stacks = with_stacks
+        self.supervised = supervised
+        """Whoever started the process reaps it, and says itself how it ended."""
         self.window: Window | None = None
         self.begun = time.monotonic()
         self._next_window = self.begun + 1.0
@@ -158,7 +160,7 @@ class Sampler:
             sample = self.window.stop()
             if sample.stacks and not finished:  # of an orderly end they would show the leaving alone
                 self._write_stacks(sample)
-        if not self.stopping and not finished:
+        if not self.stopping and not finished and not self.supervised:
             killed = (oom_kills() or 0) - (self._oom_kills or 0)
             self._note(_gone(killed), "fail")
 
@@ -197,6 +199,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--pid", type=int, required=True)
     parser.add_argument("--silence-s", type=float, default=60.0)
     parser.add_argument("--no-stacks", action="store_true")
+    parser.add_argument("--supervised", action="store_true")
     options = parser.parse_args(argv)
     run = RunDir(options.run_dir.absolute())
     if not run.events.is_dir():
@@ -204,7 +207,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     with contextlib.suppress(OSError):
         os.nice(5)
-    sampler = Sampler(run, options.pid, options.silence_s, not options.no_stacks)
+    sampler = Sampler(run, options.pid, options.silence_s, not options.no_stacks, options.supervised)
     _write_pid(run)
 
     def stop(number: int, frame: object) -> None:

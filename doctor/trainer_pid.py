@@ -65,18 +65,32 @@ def lives(mark: ProcessMark) -> bool | None:
 
 
 def trainer_alive(run: RunDir) -> bool | None:
-    """Return whether the trainer of ``run`` runs; None when nobody here can tell (another host, or no pid file)."""
+    """Return whether the trainer of ``run`` runs; None when nobody here can tell (another host, or no pid file).
+
+    A supervised command counts as running while its supervisor does: it may be started again, or be followed by a
+    command.
+    """
+    if supervisor_alive(run):
+        return True
     mark = read_mark(run.trainer_pid)
+    return None if mark is None else lives(mark)
+
+
+def supervisor_alive(run: RunDir) -> bool | None:
+    """Return whether a command's supervisor runs; None when there is none, or nobody here can tell."""
+    mark = read_mark(run.supervisor_pid)
     return None if mark is None else lives(mark)
 
 
 def signal_trainer(run: RunDir, number: int = signal.SIGTERM) -> bool:
     """Send a signal to the trainer if it is proven to be that process; return whether it was sent.
 
+    A supervised command's goes to its supervisor, which hands it on.
+
     Raises:
         PermissionError: it is another user's.
     """
-    mark = read_mark(run.trainer_pid)
+    mark = read_mark(run.supervisor_pid if supervisor_alive(run) else run.trainer_pid)
     if mark is None:
         return False
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ class RunWatcher:
     def status(self) -> str:
         """Return ``starting running stalled stopped completed failed non-finite lost``."""
         now, spoke_at = self._clock(), self.state.last_trainer_t
+        if self.state.supervised:  # alive after its end: its supervisor, with what is to be done on finish
+            return self.state.status_at(now, self.alive)
         if self.state.finished and self.alive and spoke_at is not None and now - spoke_at > RESUMING_AFTER_S:
             return "starting"  # finished once, and resumed: the new trainer has not spoken yet
         return self.state.status_at(now, self.alive)
@@ -123,8 +126,8 @@ def summarise(run: RunDir) -> RunSummary:
     """
     state = RunState()
     try:
-        for path in sorted(run.events.glob("trainer-*.jsonl")):
-            fold(first_and_last(path), state)
+        files = [first_and_last(path) for path in sorted(run.events.glob("trainer-*.jsonl"))]
+        fold(heapq.merge(*files, key=lambda event: event.t), state)
     except OSError:
         return RunSummary(run.name, str(run.path), "unreadable", 0, None, None, None, None, {})
     alive, now = trainer_alive(run), time.time()

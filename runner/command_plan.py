@@ -48,6 +48,11 @@ class CommandPlan(msgspec.Struct, frozen=True, kw_only=True):
         return shlex.join(self.words)
 
     @property
+    def folder(self) -> str:
+        """The working directory, as the kernel takes it."""
+        return unescape(self.cwd)
+
+    @property
     def words(self) -> list[str]:
         """The command's words as the kernel takes them; undecodable bytes as ``surrogateescape`` characters."""
         return [unescape(word) for word in self.argv]

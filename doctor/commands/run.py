@@ -1,4 +1,5 @@
-"""``doctor run``: start a run from a profile, or go on with one; attached with a progress line, or detached."""
+"""``doctor run``: start a run from a profile, go on with one, or supervise a command of the user's own; attached or
+detached."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from doctor.launch import StartedRun
     from doctor.model import Snapshot
     from doctor.running import PlannedRun
+    from runner.command_plan import CommandPlan
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,9 +42,43 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--anyway", action="store_true", help=say("start although findings say it will fail"))
     parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment that trains"))
+    _configure_command(parser)
+
+
+def _configure_command(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "%(prog)s PROFILE | --resume RUN | [--retry N] [--on-finish CMD] -- COMMAND ..."
+    group = parser.add_argument_group(
+        say("your own script"),
+        say("doctor run -- python train.py --lr 1e-4   (or torchrun, accelerate launch, a shell script): the same run "
+            "directory, its output also in trainer.log, progress read from it, samples and stacks beside it, a failure "
+            "explained. It survives the end of the SSH session, and the exit status is the command's own."),
+    )  # fmt: skip
+    group.add_argument(
+        "--retry", type=int, default=0, metavar="N",
+        help=say("start the command again after a failure, up to N times (DOCTOR_RETRY counts them); not after Ctrl-C"),
+    )  # fmt: skip
+    group.add_argument(
+        "--on-finish", default="", metavar="CMD",
+        help=say("run a shell command after the end, such as shutdown; a countdown comes first, and any key cancels it. "
+                 "Not after a stop by hand"),
+    )  # fmt: skip
+    group.add_argument("--on-finish-always", action="store_true", help=say("also after a stop by hand"))
+    group.add_argument(
+        "--countdown", type=float, default=30.0, metavar="SECONDS",
+        help=say("how long --on-finish can be cancelled (default: 30)"),
+    )  # fmt: skip
 
 
 def run(namespace: argparse.Namespace) -> int:
+    if namespace.command is not None:
+        return _supervise(namespace)
+    if namespace.retry or namespace.on_finish or namespace.on_finish_always:
+        raise CommandError(
+            say(
+                "--retry and --on-finish are for a command of your own: doctor run --retry 2 -- python train.py"
+            ),
+            Exit.USAGE,
+        )
     if namespace.resume is not None:
         return _resume(namespace)
     if namespace.profile is None:
@@ -55,11 +91,82 @@ def run(namespace: argparse.Namespace) -> int:
     return _go(start(planned, namespace.run_dir), namespace.detach)
 
 
+def _supervise(namespace: argparse.Namespace) -> int:
+    """Start a command of the user's own and stay with it, or leave it to itself."""
+    from doctor import service
+    from doctor.command_run import CommandOptions
+    from doctor.commands import supervised
+    from doctor.launch import LaunchError
+    from doctor.probes.target import BadPython
+
+    _refuse_mixed(namespace)
+    options = CommandOptions(
+        retries=namespace.retry, on_finish=namespace.on_finish, on_finish_always=namespace.on_finish_always,
+        countdown_s=namespace.countdown,
+    )  # fmt: skip
+    try:
+        plan, snapshot = service.plan_command(namespace.command, options, namespace.python)
+    except (LaunchError, BadPython) as error:
+        raise CommandError(error.text, Exit.USAGE) from None
+    if namespace.dry_run:
+        print("\n".join(command_plan_lines(plan)))
+        return Exit.OK
+    try:
+        started = service.start_command(plan, snapshot, namespace.run_dir)
+    except LaunchError as error:
+        raise CommandError(error.text) from None
+    return supervised.detached(started) if namespace.detach else supervised.attach(started, set_line(plan))
+
+
+def _refuse_mixed(namespace: argparse.Namespace) -> None:
+    if not namespace.command:
+        raise CommandError(say("no command stands after --: doctor run -- python train.py"), Exit.USAGE)
+    if (
+        namespace.profile is not None
+        or namespace.overrides
+        or namespace.resume is not None
+        or namespace.anyway
+    ):
+        raise CommandError(
+            say("a command of your own takes no profile, --set, --resume or --anyway"), Exit.USAGE
+        )
+    if namespace.retry < 0 or namespace.countdown < 0:
+        raise CommandError(say("--retry and --countdown take numbers from 0 up"), Exit.USAGE)
+    if namespace.on_finish_always and not namespace.on_finish:
+        raise CommandError(say("--on-finish-always needs --on-finish CMD"), Exit.USAGE)
+
+
+def set_line(plan: CommandPlan) -> str:
+    """Return what was set for a command, in one line; empty: nothing."""
+    if not plan.environment:
+        return ""
+    words = " ".join(f"{name}={value}" for name, value in plan.environment.items())
+    return say(t("Set for it: {variables}   (why: --dry-run, or its report)", variables=words))
+
+
+def command_plan_lines(plan: CommandPlan) -> Iterator[str]:
+    """Yield what is set for a command before it starts, each with its reason."""
+    from doctor.render.layout import columns, indent
+    from runner.strings import printable
+
+    width = columns(sys.stderr)
+    yield say(t("Command: {command}", command=printable(plan.command)))
+    for decision in plan.decisions:
+        yield from indent(
+            f"{decision.name}={printable(str(decision.value))}: {say(decision.why)}", width, "  ", "      "
+        )
+
+
 def _no_profile() -> str:
     from doctor import service
 
     names = ", ".join(service.profile_names()) or "-"
-    return say(t("name a profile (one of {names}, or a TOML file), or --resume RUN", names=names))
+    return say(
+        t(
+            "name a profile (one of {names}, or a TOML file), --resume RUN, or a command of your own after --",
+            names=names,
+        )
+    )
 
 
 def _resume(namespace: argparse.Namespace) -> int:

@@ -9,10 +9,12 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from doctor.language import current_language, say
+from doctor.redact_secrets import without_secrets
 from doctor.render.curve_svg import curve_svg
 from doctor.render.headline import environment_line, machine_line
 from doctor.render.layout import human_bytes, human_seconds
 from doctor.render.run_text import event_words, figure, frame_line, host_line, status_word, words_of
+from runner.command_plan import CommandPlan
 from runner.events import RunEvent, finite_or_name, number
 from runner.state import Curve, state_as_dict
 from runner.strings import printable
@@ -32,6 +34,7 @@ def summary_rows(page: Page) -> Rows:
     if seconds is None and state.first_t is not None and state.last_t is not None:
         seconds = state.last_t - state.first_t
     rows = [
+        *command_rows(page),
         [say("status"), status_word(page.status)],
         [say("steps"), f"{state.step} / {state.steps_total or '?'}"],
         [say("time"), human_seconds(seconds)],
@@ -44,6 +47,17 @@ def summary_rows(page: Page) -> Rows:
         rows.append([say("losses that were not finite"), str(state.non_finite_losses)])
     if state.finished.get("error"):
         rows.append([say("error"), words_of(state.finished["error"])])
+    return rows
+
+
+def command_rows(page: Page) -> Rows:
+    """Return what was started, where it was a command of the user's own; what in it looks like a key is hidden."""
+    if not isinstance(page.plan, CommandPlan):
+        return []
+    rows = [[say("command"), printable(without_secrets(page.plan.command))], [say("folder"), page.plan.cwd]]
+    attempt = number(page.state.started.get("attempt"))
+    if attempt:
+        rows.append([say("started again"), f"{attempt:g} / {page.plan.retries}"])
     return rows
 
 

@@ -17,7 +17,7 @@ from runner.state import Curve, RunState
 from runner.strings import printable
 from runner.text import Text, t
 
-_ROLES = {"completed": "good", "running": "bold", "stopped": "warn", "stalled": "warn"}
+_ROLES = {"completed": "good", "running": "bold", "stopped": "warn", "interrupted": "warn", "stalled": "warn"}
 
 
 def status_word(status: str) -> str:
@@ -27,6 +27,7 @@ def status_word(status: str) -> str:
         "running": say("running"),
         "stalled": say("stalled (the trainer is silent)"),
         "stopped": say("stopped and saved"),
+        "interrupted": say("stopped by hand"),
         "completed": say("completed"),
         "failed": say("failed"),
         "non-finite": say("halted: the loss is not finite"),

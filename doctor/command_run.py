@@ -1,0 +1,145 @@
+"""A command of the user's own as a run: which Python it trains with, its plan, its directory, its supervisor started."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+import doctor
+from doctor.command_environment import is_python, settle_environment
+from doctor.launch import LaunchError, StartedRun, new_run_dir, prepare_directory, take_lock
+from doctor.model import Snapshot
+from runner.command_plan import CommandPlan, encode_command, sealed
+from runner.rundir import RunDir
+from runner.strings import printable
+from runner.text import t
+
+# #!/root/venv/bin/python3.11
+_SHEBANG = re.compile(rb"^#!\s*(\S*/python[\d.]*)\s*$", re.MULTILINE)
+_LAUNCHERS = frozenset({"env", "nohup", "time", "nice", "numactl", "torchrun", "accelerate", "deepspeed", "bash", "sh", "uv", "run", "launch", "poetry", "conda"})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CommandOptions:
+    """What ``doctor run`` may be told about a command."""
+
+    retries: int = 0
+    on_finish: str = ""
+    on_finish_always: bool = False
+    countdown_s: float = 30.0
+
+
+def find_program(argv: Sequence[str]) -> Path:
+    """Return the file that the command's first word runs.
+
+    Raises:
+        LaunchError: there is none.
+    """
+    found = shutil.which(argv[0])
+    if found is None:
+        raise LaunchError(
+            t(
+                "there is no command {name}: neither a program on PATH nor an executable file",
+                name=printable(argv[0]),
+            )
+        )
+    return Path(found)
+
+
+def python_of(argv: Sequence[str]) -> str | None:
+    """Return the interpreter that a command trains with, where that shows: itself, or its first line's (torchrun).
+
+    None: it does not show (a shell script); the session's own is examined then.
+    """
+    program = find_program(argv)
+    if is_python(argv):
+        return str(program)
+    try:
+        with open(program, "rb") as file:
+            match = _SHEBANG.match(file.read(256))
+    except OSError:
+        return None
+    python = os.fsdecode(match[1]) if match else None
+    return python if python and os.access(python, os.X_OK) else None
+
+
+def run_name_of(argv: Sequence[str]) -> str:
+    """Return what a run directory's name begins with: the script's name, else the program's."""
+    # torchrun --nproc_per_node 2 train.py --lr 1e-4 -> train
+    scripts = [word for word in argv if re.search(r"\.(?:py|sh|bash|ipynb)$", word)]
+    words = [word for word in argv if not word.startswith("-") and os.path.basename(word) not in _LAUNCHERS]  # noqa: PTH119
+    chosen = (scripts or words[:1] or list(argv[:1]))[0]
+    return re.sub(r"[^\w.-]+", "-", Path(chosen).stem).strip("-.")[:40] or "command"
+
+
+def plan_command(argv: Sequence[str], snapshot: Snapshot, options: CommandOptions) -> CommandPlan:
+    """Settle the command's plan for the machine of ``snapshot`` and the variables of this session."""
+    environment, decisions = settle_environment(argv, snapshot.facts, os.environ)
+    return sealed(
+        CommandPlan(
+            name=run_name_of(argv),
+            made_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            argv=tuple(printable(word) for word in argv),
+            cwd=printable(str(Path.cwd())),
+            environment=environment,
+            decisions=decisions,
+            retries=options.retries,
+            on_finish=options.on_finish,
+            on_finish_always=options.on_finish_always,
+            countdown_s=options.countdown_s,
+        )
+    )
+
+
+def begin_command(
+    plan: CommandPlan, snapshot: Snapshot, run_dir: Path | None = None, with_sampler: bool = True
+) -> StartedRun:
+    """Make the run directory of a command and start its supervisor in a session of its own. Raises LaunchError."""
+    run = prepare_directory(encode_command(plan), snapshot, run_dir or new_run_dir(plan.name))
+    lock = take_lock(run)
+    try:
+        return StartedRun(run, _start_supervisor(run, with_sampler, lock))
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+# sys.path[0] is the working directory's: nobody's doctor.py or runner.py is to be found before ours.
+_BOOT = """
+import sys
+home = sys.argv.pop(1)
+sys.path[:] = [*([home] if home else []), *(entry for entry in sys.path if entry)]
+from doctor.supervisor import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def _start_supervisor(run: RunDir, with_sampler: bool, lock: int | None) -> subprocess.Popen[bytes]:
+    """Start it in ``RUN/stacks`` with the session's variables untouched: the command inherits them from it."""
+    home = Path(doctor.__file__).parent.parent
+    ours = "" if home.name in ("site-packages", "dist-packages") else str(home)
+    argv = [sys.executable, "-c", _BOOT, ours, str(run.path), *([] if with_sampler else ["--no-sampler"])]
+    try:
+        run.stacks.mkdir(exist_ok=True)
+        run.trainer_log.touch()
+        with open(run.path / "supervisor.log", "ab") as log:
+            return subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                cwd=run.stacks,
+                pass_fds=() if lock is None else (lock,),
+            )
+    except OSError as error:
+        raise LaunchError(
+            t("the supervisor could not be started: {error}", error=error.strerror or str(error))
+        ) from None
