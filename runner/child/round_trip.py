@@ -23,13 +23,17 @@ def round_trip(backend: str, world: int, limit_s: float) -> Tuple[str, str]:
     command = [sys.executable, "-B", "-X", "faulthandler", os.path.abspath(__file__)]
     folder = tempfile.mkdtemp(prefix="doctor-deep-")
     ranks = []  # type: List[Any]
+    environ = dict(os.environ)
+    environ.setdefault("NCCL_DEBUG", "WARN")
     try:
         for rank in range(world):
             request = {"mode": "rank", "rank": rank, "world": world, "backend": backend, "limit_s": limit_s}
             request["store"] = os.path.join(folder, "store")
             with open(os.path.join(folder, "rank-%d" % rank), "wb") as log:
                 argv = [*command, json.dumps(request)]
-                ranks.append(subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+                ranks.append(
+                    subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ)
+                )
         end = time.monotonic() + limit_s
         while any(one.poll() is None for one in ranks) and time.monotonic() < end:
             if any(one.poll() for one in ranks):
@@ -53,12 +57,21 @@ def _outcome(codes: List[Optional[int]], folder: str) -> Tuple[str, str]:
             lines = [line for line in logs[rank].splitlines() if line.strip()]
             status = "crashed" if code < 0 else "failed"
             words = lines[-1].strip() if lines and code > 0 else "signal %d" % -code
-            return status, "rank %d: %s" % (rank, words)
+            return status, "rank %d: %s%s" % (rank, words, _warned(logs))
     if all(code == 0 for code in codes):
         took = [line.split()[1] for log in logs for line in log.splitlines() if line.startswith("added ")]
         return "ok", "%s s" % max(took, key=float) if took else ""
     joined = sum("\njoined\n" in "\n" + log for log in logs)
-    return "timed-out", "%d of %d processes had joined" % (joined, len(codes))
+    return "timed-out", "%d of %d processes had joined%s" % (joined, len(codes), _warned(logs))
+
+
+def _warned(logs: List[str]) -> str:
+    """Return NCCL's own reason: the first of its warnings, in brackets; empty when it gave none."""
+    # host:4121:4130 [0] NCCL WARN Call to posix_fallocate failed : No space left on device
+    for line in "\n".join(logs).splitlines():
+        if "NCCL WARN " in line:
+            return " (NCCL WARN %s)" % line.partition("NCCL WARN ")[2].strip()
+    return ""
 
 
 def _tail(path: str) -> str:
