@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from doctor.acts.managed_block import with_variable
-from doctor.journal import Journal
+from doctor.apply import drop
+from doctor.journal import Journal, locked
 from doctor.model import (
     AddLine,
     MovePath,
@@ -234,6 +235,34 @@ def test_a_cache_in_use_is_not_moved(world: Path) -> None:
     with (world / "home/cache/hub/models--x/blobs/abc").open("rb"):
         applied = carry_out(world / "state", steps_of(world)["a cache to another disk"])
     assert applied.outcome == "failed" and str(os.getpid()) in str(applied.error)
+
+
+def test_a_deleted_cache_is_said_to_have_no_way_back(world: Path) -> None:
+    applied = carry_out(world / "state", RemovePath(path=str(world / "home/cache"), keep=False))
+    assert applied.outcome == "done" and not (world / "home/cache").exists()
+    (entry,) = Journal(world / "state").entries()
+    assert "fills itself again" in entry.undo
+    assert take_back(world / "state", applied.change) is None
+    assert Journal(world / "state").entries()[0].outcome == "done"
+
+
+@pytest.mark.parametrize("path", ["/", "~", "/proc"])
+def test_no_fix_deletes_what_is_never_a_cache(
+    world: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(world / "home"))
+    step = RemovePath(path=str(world / "home") if path == "~" else path, keep=False)
+    applied = carry_out(world / "state", step)
+    assert applied.outcome == "failed" and "never deleted" in str(applied.error)
+
+
+def test_what_was_put_aside_is_freed_when_its_change_is_dropped(world: Path) -> None:
+    carry_out(world / "state", steps_of(world)["remains put aside"])
+    with locked(world / "state") as journal:
+        drop(journal, journal.changes()[0])
+    assert not (world / "home/site/~orch").exists()
+    assert list((world / "home/site").iterdir()) == []
+    assert Journal(world / "state").changes() == []
 
 
 # ---------------------------------------------------------------------------------------- processes

@@ -173,3 +173,24 @@ def test_a_repair_killed_anywhere_is_repaired_the_next_time(tmp_path: Path) -> N
                 assert undo(journal, change.id, quiet) is None, number
             assert undo(journal, "1", quiet) is None
         assert picture(root) == before, number
+
+
+def test_a_cache_whose_deletion_was_cut_off_is_there_whole_or_gone(tmp_path: Path) -> None:
+    def deleting(root: Path) -> Callable[[], object]:
+        return lambda: carry_out(root / "state", RemovePath(path=str(root / "home/cache"), keep=False))
+
+    make_world(tmp_path / "whole")
+    _, calls = killed_at(None, deleting(tmp_path / "whole"))
+    for number in range(1, calls + 1):
+        root = tmp_path / str(number)
+        make_world(root)
+        before = picture(root)
+        died, _ = killed_at(number, deleting(root))
+        assert died
+        with locked(root / "state") as journal:
+            for change in journal.half_done():
+                assert undo(journal, change.id, quiet) is None
+            assert journal.half_done() == []
+        after = picture(root)
+        gone = {name: item for name, item in before.items() if not name.startswith("home/cache")}
+        assert after in (before, gone), number

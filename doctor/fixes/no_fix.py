@@ -19,6 +19,10 @@ def why_no_fix(finding: Finding, snapshot: Snapshot) -> Text:
         workload = snapshot.facts.workload.value
         path = (workload.data_path if workload else None) or finding.subject
         return t("copying data is started by hand: `doctor stage {path}` puts it on the fastest disk that has room", path=path)  # fmt: skip
+    if finding.id in OF_THE_HOST and _is_owner(snapshot):
+        return t(
+            "this is a matter of the driver or the hardware of this machine: it is mended with root and a decision of yours, not by this tool"
+        )
     if finding.id in OF_THE_HOST:
         return t(
             "this is the host's: a driver is not installed from inside a container, a card is not reset by its tenant (it would take it from everyone else on the machine), and nothing here is changed. Tell the provider, or take another instance."
@@ -28,9 +32,15 @@ def why_no_fix(finding: Finding, snapshot: Snapshot) -> Text:
     return t("this is a note: nothing is broken by it")
 
 
+def _is_owner(snapshot: Snapshot) -> bool:
+    """Whether this is surely no container and no rented machine: whoever asks may be its owner."""
+    container, platform = snapshot.facts.container.value, snapshot.facts.platform.value
+    return bool(container and container.inside is False and not (platform and platform.name))
+
+
 def for_the_provider(finding: Finding, snapshot: Snapshot) -> Text | None:
     """Return the message to paste into the provider's support form; None where it is none of their business."""
-    if finding.id not in OF_THE_HOST:
+    if finding.id not in OF_THE_HOST or _is_owner(snapshot):
         return None
     driver = snapshot.facts.driver.value
     return t(

@@ -362,6 +362,27 @@ def test_the_guard_keeps_the_torch_that_is_installed() -> None:
     )
 
 
+def test_a_guarded_torch_is_no_longer_in_danger() -> None:
+    project = Project(
+        cwd="/root/code", requirements=(Requirement(line="torch==2.3.0", file="requirements.txt"),)
+    )
+    guarded = variables(PIP_CONSTRAINT="/root/.config/rundoctor/constraints.txt")
+    for environment, expected in (
+        (variables(), True),
+        (guarded, False),
+        (variables(PIP_CONSTRAINT="/my.txt"), True),
+    ):
+        report = judge(machine(project=project, torch=torch("2.6.0+cu124"), environment=environment))
+        assert ("requirements-would-replace-torch" in [one.id for one in report.findings()]) is expected
+
+
+def test_on_a_machine_of_ones_own_there_is_no_provider_to_write_to() -> None:
+    finding = Finding(id="nvml-driver-library-mismatch", level="fail", title=t("x"))
+    own = machine(container=Container(inside=False), platform=Reading(status="absent"))
+    assert for_the_provider(finding, own) is None
+    assert for_the_provider(finding, machine(container=Container(inside=True))) is not None
+
+
 def test_the_guard_follows_a_torch_that_is_replaced() -> None:
     environment = variables(PIP_CONSTRAINT="/root/.config/rundoctor/constraints.txt")
     found = cured(
