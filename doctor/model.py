@@ -581,6 +581,8 @@ class GitState(Record, frozen=True):
     patch_is_base64: bool = False
     """The patch is not UTF-8; ``patch`` holds its bytes in base64."""
     patch_bytes: int | None = None
+    patch_sha256: str = ""
+    """Of the patch, kept where the patch itself is left out."""
     patch_why: Text | None = None
     """Why there is no patch although files differ."""
     untracked: tuple[str, ...] = ()

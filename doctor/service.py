@@ -23,8 +23,14 @@ if TYPE_CHECKING:
     from doctor.process_watch import ProcessWatcher
     from doctor.pyspy import Sample
     from doctor.recommend import Recommendation
+    from doctor.restore import Options
     from doctor.running import PlannedRun
     from doctor.snapshots.capture import Patch
+    from doctor.snapshots.diff import Diff
+    from doctor.snapshots.fit import Fit, Obstacle
+    from doctor.snapshots.formats import Rendered
+    from doctor.snapshots.restore_plan import RestorePlan
+    from doctor.snapshots.verify import Level, Verification
     from doctor.staging import Staged
     from doctor.watching import RunSummary, RunWatcher
     from doctor.wheelhouse import Wheelhouse
@@ -314,6 +320,126 @@ def find_snapshot(name: str) -> tuple[Path, Snapshot]:
     if not path.exists() and "/" not in name and shipped.is_file():
         path = shipped
     return path, load(path)
+
+
+def snapshot_named(name: str, python: str | None = None) -> Snapshot:
+    """Return the snapshot of a file, a run, a shipped one's name, or of ``here`` (redacted like a file).
+
+    Raises:
+        OSError, doctor.machine.BadSnapshot: as :func:`load`.
+        doctor.snapshots.capture.ExportError: there is no such run.
+    """
+    from doctor.snapshots import capture
+
+    if name == "here":
+        return capture.capture(python, patch="as-is", deadline_s=EXPORT_DEADLINE_S)
+    if (Path(name) / "plan.json").is_file() or (not Path(name).exists() and capture.is_run_name(name)):
+        return capture.from_run(name, patch="as-is")
+    return find_snapshot(name)[1]
+
+
+def diff_snapshots(a: str, b: str, python: str | None = None) -> Diff:
+    """Hold two snapshots against each other; each is a file, a run, a shipped name or ``here``."""
+    from doctor.snapshots.diff import diff
+
+    return diff(snapshot_named(a, python), snapshot_named(b, python), a, b)
+
+
+def verify_snapshot(
+    name: str, level: Level = "record", python: str | None = None, tell: Callable[[str, int, int], None] | None = None
+) -> Verification:
+    """Hold this environment against a snapshot, down to ``level``. ``tell(package, done, total)`` while files are read."""
+    from doctor.probes import Context
+    from doctor.snapshots.verify import verify
+
+    reference, here = snapshot_named(name), snapshot_named("here", python)
+    if level != "files":
+        return verify(reference, here, level)
+    from doctor.probes.rehash import check_files
+
+    return verify(reference, here, level, check_files(Context(python=python).target.site_packages, tell))
+
+
+def fit_snapshot(
+    name: str,
+    target: str | None = None,
+    driver: str | None = None,
+    cards: Sequence[str] = (),
+    python: str | None = None,
+    glibc: str | None = None,
+) -> Fit:
+    """Say whether a machine (a snapshot, ``here``, or what the options describe) can take a snapshot's environment."""
+    from doctor.snapshots.fit import described_target, fit
+
+    machine = snapshot_named(target) if target else described_target(driver, cards, python, glibc)
+    return fit(snapshot_named(name), machine)
+
+
+def convert_snapshot(name: str, form: str) -> Rendered:
+    """Return a snapshot in another tool's format. Raises doctor.snapshots.formats.FormatError."""
+    from doctor.snapshots.formats import convert
+
+    return convert(snapshot_named(name), form)
+
+
+def write_text(text: str, target: Path, overwrite: bool = False) -> None:
+    """Write a file whole or not at all. Raises doctor.snapshots.capture.ExportError."""
+    from doctor.snapshots.capture import write_file
+
+    write_file(text.encode("utf-8", "surrogateescape"), target, overwrite)
+
+
+def plan_restore(name: str, torch_index: str | None = None) -> RestorePlan:
+    """Return how a snapshot's environment is made again. Raises doctor.snapshots.restore_plan.RestoreError."""
+    from doctor.snapshots.formats.sources import TORCH_INDEX
+    from doctor.snapshots.restore_plan import plan_restore
+
+    return plan_restore(snapshot_named(name), (torch_index.rstrip("/") + "/") if torch_index else TORCH_INDEX)
+
+
+def restore_python(plan: RestorePlan, given: str | None = None) -> Path:
+    """Return the interpreter to restore with. Raises doctor.snapshots.restore_plan.RestoreError."""
+    from doctor.probes import Context
+    from doctor.restore_python import find_python
+
+    return find_python(plan.python, given, Context())
+
+
+def restore_commands(plan: RestorePlan, folder: Path, python: Path, options: Options) -> list[list[str]]:
+    """Return every command of a restore in order, for showing."""
+    from doctor.restore import install_argv, venv_argv
+
+    return [venv_argv(python, folder, options.uv), *(install_argv(phase, folder, options) for phase in plan.phases)]
+
+
+def restore_options(
+    consents: Sequence[str] = (), find_links: Sequence[str] = (), no_index: bool = False, installer: str | None = None
+) -> Options:
+    """Return how to install; ``installer`` is pip or uv, None: uv where it asks the same indexes as pip."""
+    from doctor.probes import Context
+    from doctor.restore import Options, our_uv
+    from doctor.restore_python import choose_uv
+
+    uv = our_uv() if installer == "uv" else None if installer == "pip" else choose_uv(Context())
+    return Options(consents=tuple(consents), find_links=tuple(find_links), no_index=no_index, uv=uv)
+
+
+def restore_snapshot(
+    name: str, plan: RestorePlan, folder: Path, python: Path, options: Options, tell: Callable[[str], None]
+) -> Verification:
+    """Make the environment in ``folder`` and verify it by content. Raises RestoreError, KeyboardInterrupt."""
+    from doctor.restore import restore
+
+    restore(plan, folder.absolute(), python, options, tell)
+    return verify_snapshot(name, "record", str(folder.absolute()))
+
+
+def unfit_here(name: str) -> list[Obstacle]:
+    """Return what makes this machine unable to take a snapshot, whatever Python runs the doctor."""
+    from doctor.snapshots.fit import MACHINE, fit
+
+    here = examine(sections=MACHINE)
+    return [one for one in fit(snapshot_named(name), here).obstacles if one.level == "fail"]
 
 
 def show_snapshot_lines(snapshot: Snapshot, name: str, width: int) -> list[str]:

@@ -1,11 +1,11 @@
-"""``doctor snapshot``: the environment as a file. export, show, list."""
+"""``doctor snapshot``: the environment as a file. export, show, list; the other actions stand in files beside this one."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from doctor.commands import CommandError, Exit
+from doctor.commands import CommandError, Exit, snapshot_compare, snapshot_restore
 from doctor.language import say
 
 
@@ -49,27 +49,41 @@ def configure(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--json", action="store_true", help=say("the whole file as JSON"))
     listing = verbs.add_parser("list", help=say("the known-good environments that come with the doctor"))
     listing.add_argument("--json", action="store_true", help=say("as JSON"))
-    for verb in (export, show, listing):
+    compare, restore = snapshot_compare.configure(verbs), snapshot_restore.configure(verbs)
+    for verb in (export, show, listing, *compare, *restore):
         verb.add_argument(
             "--lang", choices=("en", "zh"), default=argparse.SUPPRESS, help="English / 简体中文"
         )
 
 
 def run(namespace: argparse.Namespace) -> int:
-    return {"export": _export, "show": _show, "list": _list}[namespace.action](namespace)
+    from doctor.machine import BadSnapshot
+    from doctor.snapshots.capture import ExportError
+    from runner.text import t
+
+    actions = {
+        "export": _export, "show": _show, "list": _list, "diff": snapshot_compare.run_diff, "verify": snapshot_compare.run_verify,
+        "check": snapshot_compare.run_check, "convert": snapshot_restore.run_convert, "restore": snapshot_restore.run_restore,
+    }  # fmt: skip
+    try:
+        return actions[namespace.action](namespace)
+    except ExportError as error:
+        raise CommandError(error.text) from None
+    except BadSnapshot as error:
+        raise CommandError(error.text, Exit.USAGE) from None
+    except OSError as error:
+        name = str(error.filename or getattr(namespace, "file", ""))
+        text = t("cannot read {file}: {error}", file=name, error=error.strerror or str(error))
+        raise CommandError(text, Exit.USAGE) from None
 
 
 def _export(namespace: argparse.Namespace) -> int:
     from doctor import service
-    from doctor.snapshots.capture import BadSnapshot, ExportError
 
-    try:
-        written = service.export_snapshot(
-            namespace.output, namespace.python, namespace.from_run, overwrite=namespace.force,
-            data=namespace.data or (), patch=namespace.patch, share=namespace.share,
-        )  # fmt: skip
-    except (ExportError, BadSnapshot) as error:
-        raise CommandError(error.text) from None
+    written = service.export_snapshot(
+        namespace.output, namespace.python, namespace.from_run, overwrite=namespace.force,
+        data=namespace.data or (), patch=namespace.patch, share=namespace.share,
+    )  # fmt: skip
     if isinstance(written, bytes):
         sys.stdout.flush()
         sys.stdout.buffer.write(written)
@@ -80,17 +94,10 @@ def _export(namespace: argparse.Namespace) -> int:
 
 def _show(namespace: argparse.Namespace) -> int:
     from doctor import service
-    from doctor.machine import BadSnapshot, encode_snapshot
+    from doctor.machine import encode_snapshot
     from doctor.render import layout
-    from runner.text import t
 
-    try:
-        path, snapshot = service.find_snapshot(namespace.file)
-    except BadSnapshot as error:
-        raise CommandError(error.text, Exit.USAGE) from None
-    except OSError as error:
-        text = t("cannot read {file}: {error}", file=namespace.file, error=error.strerror or str(error))
-        raise CommandError(text, Exit.USAGE) from None
+    path, snapshot = service.find_snapshot(namespace.file)
     if namespace.json:
         print(encode_snapshot(snapshot).decode("utf-8"), end="")
     else:

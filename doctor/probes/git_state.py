@@ -7,6 +7,7 @@ textconv, no hook, no file-system monitor), with a time limit and a cap on what 
 from __future__ import annotations
 
 import base64
+import hashlib
 import subprocess
 import threading
 from collections.abc import Mapping
@@ -110,6 +111,7 @@ def _with_patch(git: _Git, state: GitState) -> GitState:
         text, is_base64 = base64.b64encode(patch).decode("ascii"), True
     return msgspec.structs.replace(
         state, patch=text, patch_is_base64=is_base64, patch_bytes=len(patch),
+        patch_sha256=f"sha256:{hashlib.sha256(patch).hexdigest()}",
         patch_why=None if patch else t("the difference is in a submodule, a file mode or a line end: no patch holds it"),
     )  # fmt: skip
 

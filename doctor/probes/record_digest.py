@@ -10,6 +10,7 @@ import csv
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -28,18 +29,19 @@ _NOTES = re.compile(
 )
 
 
-def record_rows(record: bytes) -> list[tuple[bytes, bytes]]:
-    """Return ``(path, hash)`` of the rows that count, sorted. ``hash`` is ``sha256=...``, empty where none is noted."""
-    rows = set()
+def all_rows(record: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield ``(path, hash)`` of every row. ``hash`` is ``sha256=...``, empty where none is noted."""
     for line in record.splitlines():
         if line.startswith(b'"'):  # "odd,name.py",sha256=...,12
-            path, noted = _quoted(line)
-        else:
+            yield _quoted(line)
+        elif line:
             path, _, rest = line.partition(b",")
-            noted = rest.partition(b",")[0]
-        if path and counts(path):
-            rows.add((path, noted))
-    return sorted(rows)
+            yield path, rest.partition(b",")[0]
+
+
+def record_rows(record: bytes) -> list[tuple[bytes, bytes]]:
+    """Return the rows that count, sorted, each once."""
+    return sorted({row for row in all_rows(record) if row[0] and counts(row[0])})
 
 
 def _quoted(line: bytes) -> tuple[bytes, bytes]:
@@ -122,7 +124,7 @@ def parse_origin(text: str) -> dict[str, Any]:
     if url is None:
         return {}
     found: dict[str, Any] = {
-        "url": printable(urlunsplit((url.scheme, url.netloc.rpartition("@")[2], url.path, "", ""))),
+        "url": printable(urlunsplit((url.scheme, _host(url.netloc), url.path, "", ""))),
         "editable": bool(_part(noted, "dir_info").get("editable")),
     }
     if isinstance(folder := noted.get("subdirectory"), str):
@@ -135,6 +137,12 @@ def parse_origin(text: str) -> dict[str, Any]:
     if isinstance(digest, str) and _HEX.fullmatch(digest):
         found["archive_sha256"] = f"sha256:{digest}"
     return found
+
+
+def _host(netloc: str) -> str:
+    """Return where without who; ``git@`` is nobody."""
+    user, at, host = netloc.rpartition("@")
+    return netloc if at and user == "git" else host
 
 
 def _part(noted: dict[str, Any], key: str) -> dict[str, Any]:

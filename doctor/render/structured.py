@@ -39,6 +39,13 @@ def findings_as_json(findings: list[Finding]) -> str:
     return msgspec.json.format(msgspec.json.encode(tree), indent=1).decode()
 
 
+def record_as_json(record: object) -> str:
+    """Return any record as JSON, sentences with their ``text`` in the current language."""
+    tree: Any = msgspec.to_builtins(record)
+    _say_texts(tree)
+    return msgspec.json.format(msgspec.json.encode(tree), indent=1).decode()
+
+
 def _say_texts(node: Any) -> None:
     if isinstance(node, dict):
         if isinstance(node.get("msgid"), str):

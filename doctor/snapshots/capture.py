@@ -75,6 +75,14 @@ def from_run(name: str, *, patch: Patch = "refuse", share: bool = False) -> Snap
     return _checked(told, patch, share)
 
 
+def is_run_name(name: str) -> bool:
+    """Return whether ``name`` means a run: its directory, its name, or ``last``."""
+    try:
+        return bool(find_run(name))
+    except OSError:
+        return False
+
+
 def _checked(snapshot: Snapshot, patch: Patch, share: bool) -> Snapshot:
     if patch == "refuse" and not share and (hits := credentials_in(snapshot)):
         raise ExportError(
@@ -143,6 +151,11 @@ def default_name(now: datetime | None = None) -> str:
 
 
 def write_snapshot(snapshot: Snapshot, target: Path, overwrite: bool = False) -> None:
+    """Write a snapshot as :func:`write_file` does."""
+    write_file(encode_snapshot(snapshot), target, overwrite)
+
+
+def write_file(content: bytes, target: Path, overwrite: bool = False) -> None:
     """Write the file with mode 0600: beside the target first, then put in place in one step.
 
     Raises:
@@ -154,7 +167,7 @@ def write_snapshot(snapshot: Snapshot, target: Path, overwrite: bool = False) ->
         )
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        _write_private(beside, encode_snapshot(snapshot))
+        _write_private(beside, content)
         _put_in_place(beside, target, overwrite)
     except OSError as error:
         with contextlib.suppress(OSError):  # it may never have been made
