@@ -9,6 +9,7 @@ from doctor.model import Deep, DeepDevice, DeepStep, Text, t
 from doctor.render.layout import display_width, human_bytes, indent, pad, paint
 from runner.strings import shown
 
+DETAIL_CHARACTERS = 200
 _ROLES = {"ok": "good", "failed": "fail", "crashed": "fail", "timed-out": "warn"}
 
 
@@ -25,6 +26,9 @@ def deep_lines(deep: Deep | None, width: int, colour: bool) -> Iterator[str]:
         first, *rest = indent(line, column + 2, "", "  ")
         yield f"  {status}  {pad(first, column)}  {took}".rstrip()
         yield from (" " * 13 + more for more in rest)
+        if step.status != "ok" and step.detail:
+            said = shown(" ".join(step.detail.split()))[:DETAIL_CHARACTERS]
+            yield from indent(said, width, " " * 15, " " * 15)
     yield from _tail(deep, width)
 
 
