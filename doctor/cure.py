@@ -73,13 +73,18 @@ def with_index(proposal: Proposal, index_url: str) -> Proposal:
     """Return the proposal with its packages taken from ``index_url``, where it names an index of its own."""
     if proposal.fix is None:
         return proposal
+    return msgspec.structs.replace(proposal, fix=with_index_url(proposal.fix, index_url))
+
+
+def with_index_url(fix: Fix, index_url: str) -> Fix:
+    """Return the fix with ``index_url`` in place of the index that its steps name."""
     steps = tuple(
         msgspec.structs.replace(step, index_url=index_url)
         if isinstance(step, InstallPackages) and step.index_url
         else step
-        for step in proposal.fix.steps
+        for step in fix.steps
     )
-    return msgspec.structs.replace(proposal, fix=msgspec.structs.replace(proposal.fix, steps=steps))
+    return msgspec.structs.replace(fix, steps=steps)
 
 
 def is_left_out(proposal: Proposal, names: Sequence[str]) -> bool:

@@ -86,11 +86,13 @@ def shareable(snapshot: Snapshot, live: bool) -> Snapshot:
     return redact(snapshot)
 
 
-def explain(text: str, snapshot: Snapshot | None) -> Explanation:
-    """Say what an error text means, each cause held against ``snapshot`` where there is one."""
+def explain(
+    text: str, snapshot: Snapshot | None, script: tuple[str, str] | None = None
+) -> Explanation:
+    """Say what an error text means, each cause held against ``snapshot`` and a ``script`` (source, name)."""
     from doctor.explain import explain
 
-    return explain(text, snapshot)
+    return explain(text, snapshot, script)
 
 
 def lint(source: str, path: str, snapshot: Snapshot | None) -> list[Finding]:
@@ -485,6 +487,22 @@ def plan_fix(
     from doctor.cure import proposals
 
     return proposals(report, snapshot, names, everything)
+
+
+def plan_environment(folder: Path, python: str | None, index_url: str | None) -> Fix | Text:
+    """Return how a fresh environment for this machine is made, or why no torch fits it."""
+    from doctor.cure import with_index_url
+    from doctor.model import Fix
+    from doctor.new_environment import recommended_environment
+    from doctor.probes import Context
+    from runner.text import t
+
+    target = Context(python=python).target
+    snapshot = examine(python, ("host", "driver", "gpus", "python", "platform", "container"))
+    if target.executable is None:
+        return t("there is no Python here to make an environment with")
+    found = recommended_environment(snapshot, str(folder), str(target.executable), target.version or None)
+    return with_index_url(found, index_url) if isinstance(found, Fix) and index_url else found
 
 
 def preview_step(step: Step, live: bool = True) -> list[str]:

@@ -57,7 +57,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "report": ("a run as a page to read or send", "把一次训练整理成可读、可发送的报告"),
     "stacks": ("where a process is now: its hottest Python stacks", "某个进程此刻在做什么：最热的 Python 调用栈"),
     "snapshot": ("the environment as a file: export, diff, verify, check, restore", "把环境存成文件：导出、比较、核对、预检、还原"),
-    "env": ("list every Python environment found here, one verdict each", "列出本机的所有 Python 环境及各自结论"),
+    "env": ("list every Python environment found here, one verdict each; create one that fits", "列出本机的所有 Python 环境及各自结论；新建一个合适的环境"),
     "demo": ("check, then train the quickstart on real text, live", "先检查，再用真实文本跑一遍快速训练，实时显示"),
     "wheelhouse": ("collect the wheels for a machine without network", "为没有网络的机器收集安装包"),
     "help": ("what a finding means and what to do about it", "某条结论的含义与处理办法"),

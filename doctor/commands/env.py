@@ -1,4 +1,4 @@
-"""``doctor env list``: every Python environment found here, one line and one verdict each."""
+"""``doctor env list``: every Python environment found here, one line and one verdict each; ``create`` makes one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from doctor.commands import Exit
+from doctor.commands import Exit, env_create
 from doctor.language import say
 from runner.text import t
 
@@ -18,11 +18,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = verbs.add_parser("list", help=say("every environment found here, one line each"))
     listing.add_argument("--json", action="store_true", help=say("as JSON"))
+    env_create.configure(verbs.add_parser("create", help=say("a fresh environment that fits this machine")))
 
 
 def run(namespace: argparse.Namespace) -> int:
     from doctor import service
 
+    if namespace.action == "create":
+        return env_create.run(namespace)
     found = service.list_environments()
     if namespace.json:
         import msgspec
