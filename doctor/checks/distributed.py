@@ -36,7 +36,7 @@ def the_named_interface_exists(
                     host__network_interfaces=", ".join(host.network_interfaces),
                 ),
                 advice=t("unset {name} (one machine needs none), or name one that is there", name=name),
-                cause_of=("nccl-round-trip-fails",) if several else (),
+                cause_of=("nccl-round-trip-fails",),
             )
 
 

@@ -29,6 +29,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help=say("hold it against a recorded machine instead of this one"),
     )
+    parser.add_argument(
+        "--script",
+        metavar="FILE",
+        help=say("the training script that gave the text: look for the cause in it too"),
+    )
     parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment to examine"))
     parser.add_argument(
         "--no-machine", action="store_true", help=say("only say what the text means; read no machine")
@@ -42,7 +47,7 @@ def run(namespace: argparse.Namespace) -> int:
 
     text = _read(namespace.file)
     snapshot = None if namespace.no_machine else load_or_examine(namespace.facts, namespace.python)
-    explanation = service.explain(text, snapshot)
+    explanation = service.explain(text, snapshot, _script(namespace.script, snapshot is not None))
     if namespace.json:
         import msgspec
 
@@ -50,6 +55,24 @@ def run(namespace: argparse.Namespace) -> int:
     else:
         print("\n".join(_lines(explanation)))
     return Exit.OK if explanation.known else Exit.FOUND
+
+
+def _script(name: str | None, has_machine: bool) -> tuple[str, str] | None:
+    from doctor.commands.check import SCRIPT_LIMIT_BYTES
+    from runner.text import t
+
+    if name is None:
+        return None
+    if not has_machine:
+        text = t("--script is judged by the versions installed: leave --no-machine out")
+        raise CommandError(text, Exit.USAGE)
+    try:
+        with open(name, "rb") as file:
+            return file.read(SCRIPT_LIMIT_BYTES).decode("utf-8", "replace"), name
+    except OSError as error:
+        raise CommandError(
+            t("cannot read {file}: {error}", file=name, error=error.strerror or str(error)), Exit.USAGE
+        ) from None
 
 
 def _read(name: str) -> str:
@@ -117,6 +140,12 @@ def _against_machine(item: Explained, width: int) -> Iterator[str]:
         yield from indent(
             say(t("Looked for here, and not found: {ids}", ids=", ".join(item.refuted))), width, "  ", "    "
         )
+    if item.in_script:
+        where = t(
+            "It may stand in the script: `doctor lint FILE`, or --script FILE here ({ids})",
+            ids=", ".join(item.in_script),
+        )
+        yield from indent(say(where), width, "  ", "    ")
     if item.open:
         yield from indent(
             say(t("Could not be looked at here: {ids}", ids=", ".join(item.open))), width, "  ", "    "

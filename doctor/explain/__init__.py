@@ -9,8 +9,10 @@ from __future__ import annotations
 from doctor.explain.incident import incident_of
 from doctor.explain.match import Match, matches
 from doctor.judge import judge
+from doctor.lint import RULE_IDS
 from doctor.machine import with_facts
 from doctor.model import Finding, Reading, Record, Snapshot, ok
+from doctor.purpose import judge_for_script
 
 __all__ = ["Explained", "Explanation", "explain", "extract_last_error"]
 
@@ -28,6 +30,8 @@ class Explained(Record, frozen=True):
     """Ids of findings that would explain it, and were looked for in vain on this machine."""
     open: tuple[str, ...] = ()
     """Ids that could not be looked at here."""
+    in_script: tuple[str, ...] = ()
+    """Ids that only a look into the training script could tell, and none was given."""
 
 
 class Explanation(Record, frozen=True):
@@ -36,26 +40,47 @@ class Explanation(Record, frozen=True):
     """The last line that looks like an error, whether it is known or not."""
 
 
-def explain(text: str, snapshot: Snapshot | None = None) -> Explanation:
-    """Return what ``text`` says went wrong; with ``snapshot``, each cause is confirmed, refuted or left open."""
+def explain(
+    text: str, snapshot: Snapshot | None = None, script: tuple[str, str] | None = None
+) -> Explanation:
+    """Return what ``text`` says went wrong; with ``snapshot``, each cause is confirmed, refuted or left open.
+
+    ``script`` is the training script that gave the text, its source and its name: it is looked into as well.
+    """
     text = text[-TEXT_LIMIT_BYTES:]
     found = matches(text)
     if snapshot is None:
         return Explanation(
-            known=tuple(Explained(match=item, open=item.confirms) for item in found),
-            last_error=extract_last_error(text),
+            known=tuple(_without_machine(item) for item in found), last_error=extract_last_error(text)
         )
     if snapshot.facts.incident.status == "skipped":
         incident: Reading[object] = ok(incident_of(text), "the text")
         snapshot = with_facts(snapshot, incident=incident)
-    report = judge(snapshot)
+    report = judge_for_script(snapshot, *script)[1] if script else judge(snapshot)
     by_id: dict[str, list[Finding]] = {}
     for finding in report.findings():
         by_id.setdefault(finding.id, []).append(finding)
     looked = _ids_looked_at(report.passed)
+    if script and "syntax-error" not in by_id:
+        looked |= set(RULE_IDS)
     return Explanation(
         known=tuple(_held_against(item, by_id, looked) for item in found), last_error=extract_last_error(text)
     )
+
+
+def _without_machine(item: Match) -> Explained:
+    ours = _only_in_script(item.confirms)
+    return Explained(
+        match=item, open=tuple(name for name in item.confirms if name not in ours), in_script=ours
+    )
+
+
+def _only_in_script(ids: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of ``ids`` that no check gives: they stand in a script."""
+    from doctor.checks import all_checks
+
+    given = {finding_id for one in all_checks() for finding_id in one.ids}
+    return tuple(name for name in ids if name not in given)
 
 
 def _ids_looked_at(passed: tuple[str, ...]) -> set[str]:
@@ -67,11 +92,14 @@ def _ids_looked_at(passed: tuple[str, ...]) -> set[str]:
 def _held_against(item: Match, by_id: dict[str, list[Finding]], looked: set[str]) -> Explained:
     confirmed = [finding for finding_id in item.confirms for finding in by_id.get(finding_id, [])]
     missing = [finding_id for finding_id in item.confirms if finding_id not in by_id]
+    unseen = tuple(finding_id for finding_id in missing if finding_id not in looked)
+    in_script = _only_in_script(unseen)
     return Explained(
         match=item,
         confirmed=tuple(confirmed),
         refuted=tuple(finding_id for finding_id in missing if finding_id in looked),
-        open=tuple(finding_id for finding_id in missing if finding_id not in looked),
+        open=tuple(finding_id for finding_id in unseen if finding_id not in in_script),
+        in_script=in_script,
     )
 
 

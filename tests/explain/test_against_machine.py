@@ -7,6 +7,7 @@ import pytest
 from doctor.explain import explain
 from doctor.explain.incident import incident_of
 from doctor.model import Driver, Facts, Gpu, Gpus, Reading, Snapshot, Torch, ok, t
+from tests.checks.judged import packages
 
 TOO_OLD = (
     "UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 11040)."
@@ -42,6 +43,35 @@ def test_a_driver_that_could_not_be_read_leaves_it_open() -> None:
     )
     (known,) = explain(TOO_OLD, snapshot).known
     assert known.open == ("driver-too-old-for-torch-cuda",)
+
+
+UNKNOWN_ARGUMENT = (
+    "TypeError: TrainingArguments.__init__() got an unexpected keyword argument 'evaluation_strategy'"
+)
+OLD_SCRIPT = "from transformers import TrainingArguments\nTrainingArguments(evaluation_strategy='steps')\n"
+NEW_SCRIPT = OLD_SCRIPT.replace("evaluation_strategy", "eval_strategy")
+
+
+def with_transformers(version: str) -> Snapshot:
+    return Snapshot(facts=Facts(packages=ok(packages(True, transformers=version))))
+
+
+@pytest.mark.parametrize(
+    ("script", "confirmed", "refuted", "in_script"),
+    [
+        pytest.param(None, (), (), ("removed-argument",), id="no script was given"),
+        pytest.param(OLD_SCRIPT, ("removed-argument",), (), (), id="the script has it"),
+        pytest.param(NEW_SCRIPT, (), ("removed-argument",), (), id="the script has it not"),
+        pytest.param("def broken(:", (), (), ("removed-argument",), id="the script cannot be read"),
+    ],
+)
+def test_what_stands_in_a_script_is_looked_for_there(
+    script: str | None, confirmed: tuple[str, ...], refuted: tuple[str, ...], in_script: tuple[str, ...]
+) -> None:
+    given = (script, "train.py") if script is not None else None
+    (known,) = explain(UNKNOWN_ARGUMENT, with_transformers("5.2.0"), given).known
+    assert tuple(finding.id for finding in known.confirmed) == confirmed
+    assert (known.refuted, known.in_script, known.open) == (refuted, in_script, ())
 
 
 NEW_OOM = (

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from doctor.checks import all_checks
 from doctor.explain import explain
 from doctor.explain.match import all_patterns
+from doctor.judge import judge
+from doctor.machine import load_snapshot
 from doctor.model import (
     Container,
+    Data,
     Driver,
     Facts,
     FoundLibrary,
@@ -18,6 +23,8 @@ from doctor.model import (
     GpuProcesses,
     Gpus,
     Host,
+    Incident,
+    InspectedFile,
     KernelLog,
     Libraries,
     Mount,
@@ -33,6 +40,7 @@ from tests.checks.gpu_box import INSIDE, OUTSIDE, cards, driver
 from tests.checks.judged import packages, torch, variables
 
 Sections = dict[str, Any]
+MACHINES = Path(__file__).parent.parent / "machines"
 
 
 def machine(sections: Sections) -> Snapshot:
@@ -310,3 +318,25 @@ def test_a_machine_without_it_refutes_it(kind: str, text: str, finding: str, wel
 def test_the_stories_are_about_causes_that_the_table_names() -> None:
     confirms = {item.id: item.confirms for item in all_patterns()}
     assert not [kind for kind, story in STORIES.items() if story[1] not in confirms[kind]]
+
+
+def clean_data() -> Snapshot:
+    """A run whose data, labels, checkpoint and out-of-memory figures are all in order."""
+    files = (
+        InspectedFile(path="/data/train.csv", kind="text", encoding="utf-8", bad_lines=0, lines=10),
+        InspectedFile(path="/out/checkpoint.pt", kind="checkpoint", size_bytes=1 << 20),
+    )
+    data = Data(files=files, num_labels=2, label_values=(0, 1), embedding_rows=100, max_token_id=9)
+    return machine({"data": data, "incident": Incident(torch_reserved_bytes=9 << 30, torch_allocated_bytes=9 << 30, oom_tried_bytes=1 << 30)})  # fmt: skip
+
+
+def test_every_cause_that_a_check_gives_is_refuted_by_some_machine() -> None:
+    looked: set[str] = set()
+    ids_of = {one.name: one.ids for one in all_checks()}
+    recorded = [load_snapshot(path) for path in sorted(MACHINES.glob("*.json"))]
+    for snapshot in (*recorded, clean_data()):
+        report = judge(snapshot)
+        looked.update(name for check in report.passed for name in ids_of[check])
+    given = {name for ids in ids_of.values() for name in ids}
+    named = {name for item in all_patterns() for name in item.confirms}
+    assert named & given - looked == set()
