@@ -11,6 +11,7 @@ from doctor.probes import Context
 from doctor.probes.environments import find_environments
 from doctor.probes.index_config import read_indexes
 from doctor.probes.interpreter import read_layout
+from doctor.probes.on_path import through_shim
 from doctor.probes.target import BadPython, resolve_given
 from doctor.restore import our_uv
 from doctor.snapshots.restore_plan import RestoreError
@@ -27,8 +28,9 @@ def find_python(minor: str, given: str | None, context: Context) -> Path:
     if given:
         return _given(minor, given, context)
     named = shutil.which(f"python{minor}", path=context.environ.get("PATH"))
-    if named and read_layout(Path(named)).minor == minor:
-        return Path(named)
+    real = through_shim(Path(named), context) if named else None
+    if real and read_layout(real).minor == minor:
+        return real
     found, _ = find_environments(context)
     fitting = [
         one.target
