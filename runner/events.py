@@ -23,6 +23,7 @@ import msgspec
 # run-started    device, precision, steps_total, epochs, samples_total, resumed_from_step (absent: fresh), model, torch,
 #                parameters, pid, hostname
 # step           loss, lr, grad_norm, samples, tokens, padded_tokens, epoch, seconds, split {data, forward, backward, optimizer}
+#                non_finite: losses that were no numbers since the event before, counted one by one (a callback's)
 #                (step = optimizer updates done, counted from 1; seconds since the previous step event's update)
 # evaluation     accuracy (or the task's metric names), loss, samples, seconds, best (bool)
 # checkpoint     path, seconds, bytes, reason ("interval" "best" "signal" "end")

@@ -7,12 +7,14 @@ never stops the script.
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from runner.events import EventWriter
 
@@ -26,6 +28,11 @@ class Recorder:
         self._writer = open_writer(run_dir)
         self._started = self._last_step_at = time.monotonic()
         self._begun = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is recorded: inside a supervised run, on rank 0, as long as the disk takes it."""
+        return self._writer is not None
 
     def begin(self, **data: Any) -> None:
         """Write ``run-started``; once."""
@@ -59,9 +66,14 @@ class Recorder:
             return
         try:
             self._writer.write(kind, step, **{name: plain(value) for name, value in data.items()})
-        except (OSError, TypeError) as error:
-            sys.stderr.write(f"doctor: recording stops, the script goes on: {error}\n")
-            self._writer = None
+        except (OSError, TypeError, ValueError, OverflowError) as error:
+            self.give_up(str(error))
+
+    def give_up(self, why: str) -> None:
+        """Record nothing from now on; say so, once."""
+        if self._writer is not None:
+            sys.stderr.write(f"doctor: recording stops, the script goes on: {why}\n")
+        self._writer = None
 
 
 def open_writer(run_dir: Path | str | None) -> EventWriter | None:
@@ -84,10 +96,30 @@ def open_writer(run_dir: Path | str | None) -> EventWriter | None:
 
 
 def plain(value: Any) -> Any:
-    """Return a number out of a zero-dimensional tensor or array; anything else as it is."""
+    """Return a number out of a zero-dimensional tensor or array; what JSON cannot hold as its words."""
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        return value.item()
-    return value
+        value = value.item()
+    if isinstance(value, dict):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)[:200]
+
+
+Method = TypeVar("Method", bound=Callable[..., None])
+
+
+def never_raises(method: Method) -> Method:
+    """Let a callback's own fault end its recording, said once, and never the training it looks at."""
+
+    @functools.wraps(method)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            method(self, *args, **kwargs)
+        except Exception as error:  # whatever it is: it is ours, and the training goes on
+            self.recorder.give_up(f"{type(error).__name__} in {method.__name__}: {error}")
+
+    return guarded  # type: ignore[return-value] # same signature
 
 
 _recorder: Recorder | None = None

@@ -141,7 +141,7 @@ class RunState:
         loss = number(event.data.get("loss"))
         if loss is not None:
             self.loss.add(self.step, loss)
-            self.non_finite_losses += not math.isfinite(loss)
+        self.non_finite_losses += bad_losses(event.data)
         for name, curve in (("lr", self.lr), ("grad_norm", self.grad_norm)):
             value = number(event.data.get(name))
             if value is not None:
@@ -230,6 +230,14 @@ class RunState:
     def padding_share(self) -> float | None:
         """Return the share of padded positions that were padding, 0 to 1; None when unknown."""
         return 1 - self.tokens_seen / self.padded_tokens_seen if self.padded_tokens_seen else None
+
+
+def bad_losses(step: dict[str, Any]) -> int:
+    """Return how many losses of a step event were no numbers: counted one by one, where the trainer did, else its own."""
+    counted, loss = number(step.get("non_finite")), number(step.get("loss"))
+    if counted is not None:
+        return int(counted)
+    return int(loss is not None and not math.isfinite(loss))
 
 
 def fold(events: Iterable[RunEvent], state: RunState | None = None) -> RunState:
