@@ -22,7 +22,7 @@ from doctor.probes.target import without_python
 LIMIT_S = 60.0
 READ_LIMIT_BYTES = 256 << 20
 READ_LIMIT_S = 5.0
-MOST_CRASHES = 6
+MOST_STARTS = 20
 SOURCE = "doctor check --deep"
 
 _PROGRAMS = Path(next(iter(runner.child.__path__)))
@@ -53,12 +53,15 @@ def probe(context: Context, data: str | None = None, limit_s: float = LIMIT_S) -
 
 
 def _use_torch(context: Context, python: str, limit_s: float) -> dict[str, Any]:
-    """Run deep.py until it ends, again behind each crash; return the fields of Deep that it fills."""
+    """Run deep.py until it ends, again behind each crash and each CUDA error that spoils its process.
+
+    Returns the fields of Deep that it fills.
+    """
     end = time.monotonic() + limit_s
     told: list[dict[str, Any]] = []
     steps: list[DeepStep] = []
     finished = False
-    for _ in range(MOST_CRASHES):
+    for _ in range(MOST_STARTS):
         left = end - time.monotonic()
         if left < 1.0 and steps:
             break
@@ -70,7 +73,9 @@ def _use_torch(context: Context, python: str, limit_s: float) -> dict[str, Any]:
         fresh = steps_of(ended, left)
         steps += fresh
         finished = any("finished" in line for line in ended.told)
-        if finished or not fresh or fresh[-1].status != "crashed" or fresh[-1].name == "begin":
+        again = any("again" in line for line in ended.told)
+        crashed = bool(fresh) and fresh[-1].status == "crashed" and fresh[-1].name != "begin"
+        if finished or not (again or crashed):
             break
     return {"steps": tuple(steps), "finished": finished, **_facts_of(told)}
 
@@ -89,7 +94,7 @@ def steps_of(ended: Ended, limit_s: float) -> list[DeepStep]:
             begun = None
     if any("finished" in line for line in ended.told):
         return steps
-    if begun is None and ended.code == 0:
+    if begun is None and ended.code == 0:  # it left on purpose
         return steps
     name, subject = begun or ("begin", "python")
     where = where_it_was(ended.stderr)

@@ -15,12 +15,13 @@ import sys
 import time
 import traceback
 import warnings
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 DETAIL_CHARACTERS = 2000
 SIZE = 512
 """Rows and columns of the products: a few MB on the card, enough to use its real kernels."""
 MOST_CARDS = 16
+ROUND_TRIP_LIMIT_S = 30.0
 
 
 class Deep:
@@ -30,7 +31,7 @@ class Deep:
         self.out = out
         self.done = {(name, subject): status for name, subject, status in request.get("done", [])}
         self.torch: Any = None
-        self.request = request
+        self.end = time.monotonic() + float(request["limit_s"])
 
     def tell(self, **line: Any) -> None:
         self.out.write((json.dumps(line) + "\n").encode("ascii"))
@@ -39,7 +40,7 @@ class Deep:
         """Take one step unless it was taken before; return whether it went well."""
         if (name, subject) in self.done:
             return bool(self.done[name, subject] == "ok")
-        if any(what == subject and status == "crashed" for (_, what), status in self.done.items()):
+        if any(what == subject and status in self._spoil(subject) for (_, what), status in self.done.items()):
             return False
         self.tell(begin=[name, subject])
         begun = time.perf_counter()
@@ -50,8 +51,13 @@ class Deep:
             status = "failed"
             detail = "".join(traceback.format_exception_only(type(error), error)).strip()
         seconds = round(time.perf_counter() - begun, 4)
+        self.done[name, subject] = status
         self.tell(end=[name, subject], status=status, seconds=seconds, detail=detail[:DETAIL_CHARACTERS])
         return status == "ok"
+
+    def _spoil(self, subject: str) -> Tuple[str, ...]:
+        """Return how an earlier step must have ended for this subject not to be tried any further."""
+        return ("crashed", "failed") if subject.startswith("cuda:") else ("crashed",)
 
     def run(self) -> None:
         if self._is_there("torch") and self.step("import", "torch", self._import_torch):
@@ -107,14 +113,32 @@ class Deep:
 
     # ------------------------------------------------------------------------------------------ one device
     def _use(self, device: str) -> None:
-        started = device == "cpu" or self.step("start", device, lambda: self._start(device))
-        if not started:
-            return
-        if self.step("matmul", device, lambda: self._product(device, self.torch.float32, 0.01)):
-            self.step("backward", device, lambda: self._backward(device))
-            if device != "cpu":
-                self.step("fp16", device, lambda: self._product(device, self.torch.float16, 0.05))
-                self.step("bf16", device, lambda: self._product(device, self.torch.bfloat16, 0.05))
+        torch = self.torch
+        steps: List[Tuple[str, Callable[[], str]]] = [
+            ("matmul", lambda: self._product(device, torch.float32, 0.01)),
+            ("backward", lambda: self._backward(device)),
+        ]
+        if device != "cpu":
+            steps.insert(0, ("start", lambda: self._start(device)))
+            steps.append(("fp16", lambda: self._product(device, torch.float16, 0.05)))
+            steps.append(("bf16", lambda: self._product(device, torch.bfloat16, 0.05)))
+        for name, function in steps:
+            before = len(self.done)
+            if not self.step(name, device, function):
+                if device != "cpu" and len(self.done) > before:
+                    self._leave_a_broken_context(device)
+                return
+
+    def _leave_a_broken_context(self, device: str) -> None:
+        """Some CUDA errors spoil every later call of the process: then another process must try the other cards.
+
+        A copy needs no kernel: where only the kernel was missing, it works.
+        """
+        try:
+            self.torch.ones(1).to(device).cpu()
+        except Exception:
+            self.tell(again=True)
+            os._exit(0)
 
     def _start(self, device: str) -> str:
         torch, index = self.torch, int(device.rpartition(":")[2])
@@ -170,7 +194,7 @@ class Deep:
         nccl = cards >= 2 and distributed.is_nccl_available()
         backend, world = ("nccl", min(8, cards)) if nccl else ("gloo", 2)
         self.tell(facts={"backend": backend, "ranks": world})
-        limit = min(30.0, float(self.request.get("limit_s", 30.0)) / 2)
+        limit = max(3.0, min(ROUND_TRIP_LIMIT_S, self.end - time.monotonic() - 1.0))
         if ("round-trip", backend) not in self.done:
             self.tell(begin=["round-trip", backend])
             begun = time.perf_counter()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -206,6 +207,7 @@ def test_the_main_thread_is_the_one_that_is_asked_where_it_was() -> None:
 
 # ------------------------------------------------------------------------------------------------ the real torch
 @pytest.mark.train
+@pytest.mark.slow
 def test_a_healthy_environment_passes_every_step(tmp_path: Path) -> None:
     if importlib.util.find_spec("torch") is None:
         pytest.skip("no torch in this environment")
@@ -217,10 +219,13 @@ def test_a_healthy_environment_passes_every_step(tmp_path: Path) -> None:
 
 # torch whose two cards are the CPU: what is asked of a card is asked in the words that torch has.
 STAND_IN = """
-import importlib.util, json, sys, types
+import importlib.util, json, os, sys, types
 import torch
 real_to, real_zeros = torch.Tensor.to, torch.zeros
+broken = sys.argv[2:] == ["lost"]
 def to(self, where, *rest, **more):
+    if broken and where == "cuda:0":
+        raise RuntimeError("CUDA error: uncorrectable ECC error encountered")
     return self if isinstance(where, str) and where.startswith("cuda") else real_to(self, where, *rest, **more)
 torch.Tensor.to = to
 torch.zeros = lambda *size, device=None, **more: real_zeros(*size, **more)
@@ -231,13 +236,13 @@ torch.cuda.mem_get_info = lambda index: (1 << 29, 1 << 30)
 spec = importlib.util.spec_from_file_location("deep", sys.argv[1])
 deep = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(deep)
-if len(sys.argv) > 2:
+if sys.argv[2:] == ["wrong"]:
     torch.Tensor.cpu = lambda self: self + 1000.0 if self.dtype == torch.float16 else self
-deep.Deep({"limit_s": 60, "done": [["import", "transformers", "ok"], ["round-trip", "gloo", "ok"]]}, sys.stdout.buffer).run()
+deep.Deep({"limit_s": 60, "done": [["import", "transformers", "ok"], ["round-trip", "gloo", "ok"], *json.loads(sys.argv[3] if len(sys.argv) > 3 else "[]")]}, os.fdopen(1, "wb", 0)).run()
 """
 
 
-def with_stand_in(*arguments: str) -> list[dict[str, object]]:
+def with_stand_in(*arguments: str) -> list[dict[str, Any]]:
     if importlib.util.find_spec("torch") is None:
         pytest.skip("no torch in this environment")
     argv = [sys.executable, "-c", STAND_IN, str(PROGRAMS / "deep.py"), *arguments]
@@ -248,7 +253,7 @@ def with_stand_in(*arguments: str) -> list[dict[str, object]]:
 @pytest.mark.train
 def test_every_card_is_tried_in_every_way() -> None:
     told = with_stand_in()
-    ended = [(*line["end"], line["status"]) for line in told if "end" in line]  # type: ignore[misc]
+    ended = [(*line["end"], line["status"]) for line in told if "end" in line]
     for device in ("cuda:0", "cuda:1"):
         ways = [row[0] for row in ended if row[1] == device and row[2] == "ok"]
         assert ways == ["start", "matmul", "backward", "fp16", "bf16"]
@@ -262,3 +267,18 @@ def test_a_card_that_computes_wrongly_is_found() -> None:
     wrong = [line for line in told if line.get("end") == ["fp16", "cuda:0"]]
     assert [line["status"] for line in wrong] == ["failed"]
     assert "the result is wrong" in str(wrong[0]["detail"])
+
+
+@pytest.mark.train
+def test_a_card_that_spoils_its_process_is_left_and_the_next_one_is_tried_in_another() -> None:
+    told = with_stand_in("lost")
+    assert told[-1] == {"again": True}
+    ended = [[*line["end"], line["status"]] for line in told if "end" in line]
+    assert ended[-1] == ["matmul", "cuda:0", "failed"]
+    assert not [row for row in ended if row[1] == "cuda:1"]
+    rest = [
+        (*line["end"], line["status"]) for line in with_stand_in("lost", json.dumps(ended)) if "end" in line
+    ]
+    assert [row[:2] for row in rest if row[2] == "ok" and row[0] != "import"] == [
+        (way, "cuda:1") for way in ("start", "matmul", "backward", "fp16", "bf16")
+    ]
