@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 
 from doctor.model import Record, Text
@@ -36,11 +37,17 @@ class Match(Record, frozen=True):
     extracted: dict[str, str] = {}
 
 
+SUBJECTS = (
+    "gpu", "cuda_libraries", "communication", "memory", "packages", "hugging_face", "training", "data",
+)  # fmt: skip
+"""The modules of the table, most specific first."""
+
+
 def all_patterns() -> tuple[Pattern, ...]:
     """Return every pattern, most specific subjects first."""
-    from doctor.explain import data, gpu, memory, packages, training
-
-    return (*gpu.PATTERNS, *memory.PATTERNS, *packages.PATTERNS, *training.PATTERNS, *data.PATTERNS)
+    return tuple(
+        pattern for name in SUBJECTS for pattern in importlib.import_module(f"doctor.explain.{name}").PATTERNS
+    )
 
 
 def matches(text: str) -> list[Match]:

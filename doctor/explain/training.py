@@ -1,4 +1,4 @@
-"""Patterns of training code: labels and ids, precision, gradients, distributed training, resuming."""
+"""Patterns of training code: labels and ids, precision, gradients, checkpoints."""
 
 from __future__ import annotations
 
@@ -164,16 +164,6 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
         confirms=("fp16-on-bf16-pretrained", "learning-rate-too-high"),
     ),
-    # RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.
-    Pattern(
-        id="ddp-unused",
-        regex=r"Expected to have finished reduction in the prior iteration before starting a new one",
-        meaning=t("DDP waited for gradients of parameters that this forward did not use."),
-        advice=t(
-            "Freeze the unused parameters (requires_grad_(False)), or find_unused_parameters=True (slower)."
-        ),
-        confirms=("ddp-unused-parameters",),
-    ),
     # RuntimeError: Deterministic behavior was enabled ... you must set an environment variable ... CUBLAS_WORKSPACE_CONFIG=:4096:8
     Pattern(
         id="cublas-workspace",
@@ -188,27 +178,6 @@ PATTERNS: tuple[Pattern, ...] = (
         regex=r"(?P<op>\w+) does not have a deterministic implementation",
         meaning=t("{op} has no deterministic form on the GPU.", op="?"),
         advice=t("torch.use_deterministic_algorithms(True, warn_only=True), or replace that operation."),
-    ),
-    # torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError / Connection refused / The client socket has timed out
-    Pattern(
-        id="rendezvous",
-        regex=r"Rendezvous(?:Timeout|Connection)Error|The client socket has (?:timed out|failed to connect)|DistNetworkError|DistStoreError: Timed out",
-        meaning=t(
-            "The processes did not find each other: wrong MASTER_ADDR or port, a firewall, or a process that died before."
-        ),
-        advice=t(
-            "Read the first rank's error; on one machine unset MASTER_ADDR and start with torchrun --standalone."
-        ),
-        confirms=("rendezvous-variables-left-over", "nccl-interface-missing"),
-    ),
-    # torch.distributed.elastic.multiprocessing.errors.ChildFailedError
-    Pattern(
-        id="child-failed",
-        regex=r"ChildFailedError",
-        meaning=t(
-            "torchrun reports that a rank ended badly. This is not the error itself: it stands further up, in that rank's own output."
-        ),
-        advice=t("Search upwards for the first traceback; torchrun --log-dir keeps one file a rank."),
     ),
     # RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory
     Pattern(

@@ -10,16 +10,15 @@ import pytest
 
 from doctor.checks import all_checks
 from doctor.explain import explain, extract_last_error
-from doctor.explain.match import all_patterns, matches
+from doctor.explain.match import SUBJECTS, all_patterns, matches
 
 FOLDER = Path(__file__).parent
-SOURCES = ("gpu", "memory", "packages", "training", "data")
 
 
 def raw_lines() -> list[tuple[str, str]]:
     """Return ``(pattern id, raw line)`` from the comment above each Pattern."""
     found = []
-    for name in SOURCES:
+    for name in SUBJECTS:
         path = FOLDER.parent.parent / "doctor" / "explain" / f"{name}.py"
         source = path.read_text("utf-8")
         lines = source.splitlines()

@@ -1,0 +1,89 @@
+"""Patterns of several processes: NCCL, rendezvous, ports, ranks that die."""
+
+from __future__ import annotations
+
+from doctor.explain.match import Pattern
+from doctor.model import t
+
+PATTERNS: tuple[Pattern, ...] = (
+    # [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, ...) ran for 1800051 milliseconds
+    Pattern(
+        id="nccl-timeout",
+        regex=r"Watchdog caught collective operation timeout|NCCL.*(?:timed out|timeout)|Some NCCL operations have failed or timed out",
+        meaning=t(
+            "One rank waited for the others in a collective until the time-out: another rank is slower, died, or does something else (evaluation, saving, a different number of batches)."
+        ),
+        advice=t(
+            "See what every rank is doing with `doctor stacks PID`; on GeForce cards without P2P try NCCL_P2P_DISABLE=1."
+        ),
+        confirms=("nccl-p2p-hang-risk", "gpu-hardware-fault", "shm-too-small"),
+    ),
+    # torch.distributed.DistBackendError: NCCL error in: ... unhandled system error (run with NCCL_DEBUG=INFO for details)
+    Pattern(
+        id="nccl-error",
+        regex=r"NCCL error in|ncclSystemError|ncclUnhandledCudaError|ncclInternalError|unhandled (?:system|cuda) error",
+        meaning=t("NCCL failed: the network interface, shared memory (/dev/shm) or a card."),
+        advice=t(
+            "Run with NCCL_DEBUG=INFO and read the first WARN line; check /dev/shm and NCCL_SOCKET_IFNAME."
+        ),
+        confirms=(
+            "nccl-interface-missing",
+            "shm-too-small",
+            "memlock-too-small",
+            "nccl-p2p-hang-risk",
+            "gpu-hardware-fault",
+        ),
+    ),
+    # NCCL WARN Bootstrap : no socket interface found
+    Pattern(
+        id="nccl-no-interface",
+        regex=r"Bootstrap : no socket interface found",
+        meaning=t("NCCL found no network interface of the name that NCCL_SOCKET_IFNAME gives."),
+        advice=t("`unset NCCL_SOCKET_IFNAME`, or set it to one of `ls /sys/class/net`."),
+        confirms=("nccl-interface-missing",),
+        hides=("nccl-error",),
+    ),
+    # The server socket has failed to listen on any local network address. ... EADDRINUSE / Address already in use
+    Pattern(
+        id="port-in-use",
+        regex=r"EADDRINUSE|Address already in use",
+        meaning=t(
+            "The port is taken: an earlier run is still alive, or another one uses the same MASTER_PORT."
+        ),
+        advice=t(
+            "`ss -ltnp` shows who listens; start with another port (torchrun --master-port 0 picks a free one)."
+        ),
+        confirms=("rendezvous-variables-left-over",),
+    ),
+    # RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.
+    Pattern(
+        id="ddp-unused",
+        regex=r"Expected to have finished reduction in the prior iteration before starting a new one",
+        meaning=t("DDP waited for gradients of parameters that this forward did not use."),
+        advice=t(
+            "Freeze the unused parameters (requires_grad_(False)), or find_unused_parameters=True (slower)."
+        ),
+        confirms=("ddp-unused-parameters",),
+    ),
+    # torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError / Connection refused / The client socket has timed out
+    Pattern(
+        id="rendezvous",
+        regex=r"Rendezvous(?:Timeout|Connection)Error|The client socket has (?:timed out|failed to connect)|DistNetworkError|DistStoreError: Timed out",
+        meaning=t(
+            "The processes did not find each other: wrong MASTER_ADDR or port, a firewall, or a process that died before."
+        ),
+        advice=t(
+            "Read the first rank's error; on one machine unset MASTER_ADDR and start with torchrun --standalone."
+        ),
+        confirms=("rendezvous-variables-left-over", "nccl-interface-missing"),
+    ),
+    # torch.distributed.elastic.multiprocessing.errors.ChildFailedError
+    Pattern(
+        id="child-failed",
+        regex=r"ChildFailedError",
+        meaning=t(
+            "torchrun reports that a rank ended badly. This is not the error itself: it stands further up, in that rank's own output."
+        ),
+        advice=t("Search upwards for the first traceback; torchrun --log-dir keeps one file a rank."),
+    ),
+)
