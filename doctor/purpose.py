@@ -39,7 +39,9 @@ def workload_from_script(text: str, source: str = "script.py") -> Workload:
     return Workload(
         source=source,
         imports=tuple(sorted(set(_imports(tree)))),
-        features=tuple(sorted(set(_features(text, calls, arguments)))),
+        features=tuple(
+            sorted({*_features(text, calls, arguments), *_decorated(tree), *_from_arguments(arguments)})
+        ),
         training_args=arguments,
         num_workers=_num_workers(calls, arguments),
         output_dir=_text(arguments.get("output_dir")),
@@ -89,6 +91,19 @@ def _features(text: str, calls: list[tuple[str, ast.Call]], arguments: dict[str,
             yield "trainer"
         if name == "torch.compile" or arguments.get("torch_compile") is True:
             yield "torch-compile"
+        resumes = next((word.value for word in call.keywords if word.arg == "resume_from_checkpoint"), None)
+        if resumes is not None and not (isinstance(resumes, ast.Constant) and not resumes.value):
+            yield "resumes"
+        if (
+            last == "BitsAndBytesConfig"
+            or words.get("load_in_4bit") is True
+            or words.get("load_in_8bit") is True
+        ):
+            yield "bitsandbytes"
+        if last == "from_pretrained" and isinstance(words.get("device_map"), str):
+            yield "device-map"
+        if last == "from_pretrained" and name.rpartition(".")[0].rpartition(".")[2] in _SENTENCEPIECE:
+            yield "sentencepiece"
         if (
             words.get("attn_implementation") == "flash_attention_2"
             or words.get("use_flash_attention_2") is True
@@ -98,6 +113,29 @@ def _features(text: str, calls: list[tuple[str, ast.Call]], arguments: dict[str,
             yield "onnx-export-default-exporter"
         if last == "splitlines" and "vocab" in text:
             yield "vocab-splitlines"
+
+
+_SENTENCEPIECE = ("T5Tokenizer", "LlamaTokenizer", "XLNetTokenizer", "CamembertTokenizer", "XLMRobertaTokenizer", "AlbertTokenizer", "MBartTokenizer", "PegasusTokenizer")  # fmt: skip
+"""The slow tokenizers that transformers 4 makes with SentencePiece."""
+
+
+def _decorated(tree: ast.Module) -> Iterator[str]:
+    """Yield what the script's decorators ask for: ``@torch.compile`` or ``@torch.compile(...)``."""
+    for node in ast.walk(tree):
+        for one in getattr(node, "decorator_list", ()):
+            if dotted(one.func if isinstance(one, ast.Call) else one) == "torch.compile":
+                yield "torch-compile"
+
+
+def _from_arguments(arguments: dict[str, Literal]) -> Iterator[str]:
+    optimizer = str(arguments.get("optim") or "")
+    if "8bit" in optimizer or "bnb" in optimizer:
+        yield "bitsandbytes"
+    if arguments.get("deepspeed"):
+        yield "deepspeed"
+    for tracker in ("wandb", "tensorboard"):
+        if arguments.get("report_to") == tracker:
+            yield tracker
 
 
 def _num_workers(calls: list[tuple[str, ast.Call]], arguments: dict[str, Literal]) -> int | None:

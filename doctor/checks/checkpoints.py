@@ -187,7 +187,7 @@ def a_resumed_run_goes_on_where_it_stopped(
 ) -> Iterator[Finding]:
     """Will a resumed run see the same data and random numbers as an uninterrupted one?"""
     have, arguments = packages.version("transformers"), workload.training_args
-    resumes = bool(arguments.get("resume_from_checkpoint"))
+    resumes = bool(arguments.get("resume_from_checkpoint")) or "resumes" in workload.features
     if arguments.get("ignore_data_skip") is True:
         level: Level = "warn" if resumes else "note"
         title = t(

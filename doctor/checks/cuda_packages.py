@@ -10,6 +10,7 @@ from doctor.model import (
     Environment,
     Evidence,
     Finding,
+    Incident,
     Level,
     Libraries,
     Packages,
@@ -131,8 +132,19 @@ def _bitsandbytes_advice(
     return t('{pip} install --no-deps -U "{wanted}"', pip=pip(python), wanted=wanted)
 
 
-def _compiled_here(packages: Reading[Packages], libraries: Libraries, project: Reading[Project]) -> list[str]:
+# RuntimeError: The detected CUDA version (12.4) mismatches the version that was used to compile PyTorch (11.8).
+_REFUSED = "mismatches the version that was used to compile PyTorch"
+
+
+def _compiled_here(
+    packages: Reading[Packages],
+    libraries: Libraries,
+    project: Reading[Project],
+    incident: Reading[Incident],
+) -> list[str]:
     found = list(libraries.compiles_extensions or ())
+    if not found and incident.value and any(_REFUSED in line for line in incident.value.log_lines):
+        found.append("CUDAExtension")
     if packages.value and packages.value.get("deepspeed") and "deepspeed" not in found:
         found.append("deepspeed")
     return found
@@ -145,10 +157,11 @@ def toolkit_compiles_for_torch(
     packages: Reading[Packages],
     project: Reading[Project],
     environment: Reading[Environment],
+    incident: Reading[Incident],
 ) -> Iterator[Finding]:
     """Is the CUDA toolkit that compiles extensions here of the major that torch was built for?"""
     nvcc, built = libraries.nvcc_version, torch.cuda
-    compiled = _compiled_here(packages, libraries, project)
+    compiled = _compiled_here(packages, libraries, project, incident)
     if not (nvcc and built and compiled):
         return
     strict = (

@@ -15,8 +15,8 @@ IGNORE_INDEX = -100
 @check("label-out-of-range")
 def labels_fit_the_classifier(data: Data) -> Iterator[Finding]:
     """Does every label lie below num_labels?"""
-    if data.num_labels is None or not data.label_values:
-        return
+    if data.num_labels is None or not data.label_values or data.num_labels == 1:
+        return  # one output is a regression, or one probability: its labels are values, not classes
     outside = sorted(
         {value for value in data.label_values if value != IGNORE_INDEX and not 0 <= value < data.num_labels}
     )

@@ -9,6 +9,7 @@ from doctor.checks.lasting import disk_of
 from doctor.checks.storage import GB, gb, is_network, left, mount_evidence, roomier
 from doctor.model import (
     Finding,
+    Host,
     Level,
     Mount,
     Platform,
@@ -23,6 +24,8 @@ MB = 1 << 20
 MANY_FILES = 10_000
 BUSY_PCT, IDLE_PCT = 80.0, 60.0
 SLOW_BYTES_PER_S = 100 * MB
+STARVING_BYTES_PER_S = 250 * MB
+"""A disk that reads no faster than this is to blame where the GPU was seen waiting."""
 FAST_BYTES_PER_S = 400 * MB
 
 
@@ -33,7 +36,9 @@ def _starved(workload: Workload) -> bool | None:
 
 
 @check("data-on-network-mount", "data-on-slow-disk")
-def data_lies_near(storage: Storage, workload: Workload, platform: Reading[Platform]) -> Iterator[Finding]:
+def data_lies_near(
+    storage: Storage, workload: Workload, platform: Reading[Platform], host: Reading[Host]
+) -> Iterator[Finding]:
     """Does the run read its data over a network or from a slow disk, and does the GPU wait for it?
 
     Judged by the mount's type and by what was measured, never by its name alone.
@@ -43,11 +48,14 @@ def data_lies_near(storage: Storage, workload: Workload, platform: Reading[Platf
     if not path or mount is None or _starved(workload) is False:
         return
     speed = mount.read_bytes_per_s
-    network = is_network(mount) or (_shared(platform, path) and mount.path != "/")
+    windows = _is_a_windows_drive(mount, host)
+    network = (is_network(mount) and not windows) or (_shared(platform, path) and mount.path != "/")
     if speed is not None and speed >= FAST_BYTES_PER_S and (workload.data_files or 0) < MANY_FILES:
         return
     many = (workload.data_files or 0) >= MANY_FILES
-    slow = speed is not None and speed < SLOW_BYTES_PER_S
+    slow = speed is not None and speed < (
+        SLOW_BYTES_PER_S if not _starved(workload) else STARVING_BYTES_PER_S
+    )
     if network:
         level: Level = (
             "warn"
@@ -55,9 +63,15 @@ def data_lies_near(storage: Storage, workload: Workload, platform: Reading[Platf
             else "note"
         )
         yield _data_finding(storage, workload, mount, path, "data-on-network-mount", level)
-    elif slow or (mount.rotational and (many or _starved(workload))):
+    elif slow or ((mount.rotational or windows) and (many or _starved(workload))):
         level = "warn" if workload.gpu_utilization_pct is None or _starved(workload) else "note"
         yield _data_finding(storage, workload, mount, path, "data-on-slow-disk", level)
+
+
+def _is_a_windows_drive(mount: Mount, host: Reading[Host]) -> bool:
+    """Under WSL /mnt/c is a drive of this very machine, reached through a slow translation (9p, drvfs)."""
+    wsl = bool(host.value and host.value.wsl)
+    return mount.fstype == "drvfs" or (wsl and mount.path.startswith("/mnt/") and mount.fstype in ("9p", "v9fs"))  # fmt: skip
 
 
 def _shared(platform: Reading[Platform], path: str) -> bool:
@@ -78,6 +92,12 @@ def _data_finding(
                 speed=round(speed / MB),
             )
             if speed is not None
+            else t(
+                "the data ({path}) lies on a Windows drive ({mount}), which WSL reads slowly, many small files above all",
+                path=path,
+                mount=mount.path,
+            )
+            if not mount.rotational
             else t(
                 "the data ({path}) lies on a rotating disk ({mount})",
                 path=path,

@@ -33,8 +33,11 @@ def _row(packages: Packages, extension: Extension, field: str) -> tuple[Evidence
 
 
 @check("flash-attn-torch-abi-mismatch", "extension-torch-abi-mismatch")
-def extensions_fit_torch(packages: Packages, torch: Torch, python: Reading[Python]) -> Iterator[Finding]:
+def extensions_fit_torch(
+    packages: Packages, torch: Torch, python: Reading[Python], incident: Reading[Incident]
+) -> Iterator[Finding]:
     """Were the compiled extensions built for the torch, the CUDA and the C++ ABI that are here?"""
+    yield from _refused_by_the_loader(packages, torch, python, incident.value)
     for extension in (*packages.extensions, *_named_by_version(packages)):
         reason = _misfit(extension, torch)
         if reason is None or extension.distribution in ("xformers", "torchvision", "torchaudio"):
@@ -62,6 +65,36 @@ def extensions_fit_torch(packages: Packages, torch: Torch, python: Reading[Pytho
                 name=extension.distribution,
             ),
         )
+
+
+# ImportError: .../flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2E...
+_UNDEFINED = re.compile(r"flash_attn\S*\.so: undefined symbol: (_ZN\w*(?:c10|at|torch)\w*)")
+
+
+def _refused_by_the_loader(
+    packages: Packages, torch: Torch, python: Reading[Python], incident: Incident | None
+) -> Iterator[Finding]:
+    """What a log says where nobody looked into flash-attn's files: a symbol of torch's is not there."""
+    lines = incident.log_lines if incident else ()
+    found = next(((place, match[1]) for place, line in enumerate(lines) if (match := _UNDEFINED.search(line))), None)  # fmt: skip
+    if found is None or not packages.get("flash-attn") or packages.extension("flash-attn"):
+        return
+    yield Finding(
+        id="flash-attn-torch-abi-mismatch",
+        level="fail",
+        subject="flash-attn",
+        title=t(
+            "flash-attn {have} asks torch {torch} for a symbol that it does not have ({symbol}): it was built for another torch or C++ ABI",
+            have=packages.version("flash-attn") or "",
+            torch=torch.version,
+            symbol=found[1][:60],
+        ),
+        evidence=(
+            *installed(packages, "flash-attn"),
+            Evidence(fact=f"incident.log_lines[{found[0]}]", value=lines[found[0]][:160]),
+        ),
+        advice=_flash_advice(Extension(distribution="flash-attn"), torch, python),
+    )
 
 
 # 2.5.7+cu122torch2.2cxx11abiFALSE

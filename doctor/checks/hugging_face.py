@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -117,9 +118,17 @@ def transformers_accepts_torch(
             )
 
 
+# Due to a serious vulnerability issue in `torch.load` ... See ... CVE-2025-32434
+_REFUSES = re.compile(
+    r"CVE-2025-32434|serious vulnerability issue in .?torch\.load|upgrade torch to at least v2\.6"
+)
+
+
 def _unpickles(workload: Workload | None, data: Data | None, incident: Incident | None) -> bool:
     """Whether a pickled file is certainly to be loaded: named by the run, lying there, or refused in a log."""
-    resumes = bool(workload and workload.training_args.get("resume_from_checkpoint"))
+    resumes = bool(
+        workload and (workload.training_args.get("resume_from_checkpoint") or "resumes" in workload.features)
+    )
     lies_there = any(
         file.kind == "checkpoint" and file.path.endswith((".bin", "optimizer.pt"))
         for file in (data.files if data else ())
@@ -127,7 +136,7 @@ def _unpickles(workload: Workload | None, data: Data | None, incident: Incident 
     return (
         resumes
         or lies_there
-        or any("CVE-2025-32434" in line for line in (incident.log_lines if incident else ()))
+        or any(_REFUSES.search(line) for line in (incident.log_lines if incident else ()))
     )
 
 

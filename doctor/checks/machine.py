@@ -15,7 +15,7 @@ _NO_USER = re.compile(r"getpwuid\(\): uid not found")
 
 @check("uid-without-passwd-entry")
 def the_user_has_a_name(
-    host: Host, environment: Reading[Environment], incident: Reading[Incident]
+    host: Host, environment: Reading[Environment], incident: Reading[Incident], workload: Reading[Workload]
 ) -> Iterator[Finding]:
     """Has this user id an entry in /etc/passwd, or at least a name in the environment?"""
     if host.has_passwd_entry is not False:
@@ -30,6 +30,9 @@ def the_user_has_a_name(
         None,
     )
     failed = any(_NO_USER.search(line) for line in (incident.value.log_lines if incident.value else ()))
+    run = workload.value
+    compiles = bool(run and ("torch-compile" in run.features or run.training_args.get("torch_compile")))
+    failed = failed or (compiles and not (variables and variables.get("TORCHINDUCTOR_CACHE_DIR")))
     yield Finding(
         id="uid-without-passwd-entry",
         level="note" if named else "fail" if failed else "warn",
@@ -54,12 +57,21 @@ def the_user_has_a_name(
 _UTF8 = ("utf-8", "utf8", "cp65001")
 
 
+def _of_the_locale(environment: Environment | None) -> str | None:
+    """Return the encoding that a locale variable names (``zh_CN.GBK``); what a plain C means depends on the Python."""
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        value = (environment.get(name) if environment else None) or ""
+        if value:
+            return value.partition(".")[2].partition("@")[0] or None
+    return None
+
+
 @check("locale-default-encoding")
 def text_is_read_as_utf8(
     host: Host, python: Reading[Python], environment: Reading[Environment]
 ) -> Iterator[Finding]:
     """Does open() without an encoding read UTF-8 here?"""
-    encoding = host.locale_encoding
+    encoding = host.locale_encoding or _of_the_locale(environment.value)
     version = python.value.version if python.value else None
     variables = environment.value
     if not encoding or encoding.lower() in _UTF8 or within(version, ">=3.15"):

@@ -105,11 +105,13 @@ def the_container_limit_is_seen(
 ) -> Iterator[Finding]:
     """Is the memory of the container less than what free and psutil show?"""
     limit, total = container.memory_limit_bytes, host.value.memory_total_bytes if host.value else None
-    if not limit or container.memory_limit_unlimited or not total or limit >= 0.95 * total:
-        return
     kills = container.oom_kill_count or 0
     ended = incident.value
     killed = bool(kills or (ended and (ended.oom_killed or ended.exit_code == 137)))
+    if not limit or container.memory_limit_unlimited or limit >= (0.95 * total if total else 1 << 60):
+        return
+    if total is None and not killed:
+        return
     used = container.memory_current_bytes
     yield Finding(
         id="cgroup-memory-below-host",
@@ -119,10 +121,14 @@ def the_container_limit_is_seen(
             "this container may use {limit} GB ({left} GB are left), while free and psutil show the host's {total} GB; {kills} processes were already killed for memory",
             limit=gb(limit),
             left=gb(max(0, limit - used)),
-            total=gb(total),
+            total=gb(total or 0),
             kills=kills,
         )
-        if kills and used is not None
+        if kills and used is not None and total is not None
+        else t(
+            "this container may use {limit} GB of memory, and a process was killed for it", limit=gb(limit)
+        )
+        if total is None
         else t(
             "this container may use {limit} GB of memory, while free and psutil show the host's {total} GB",
             limit=gb(limit),
@@ -188,17 +194,44 @@ def no_process_was_killed_for_memory(
     )
 
 
+# Tried to allocate 1.50 GiB. ... Of the allocated memory 17.11 GiB is allocated by PyTorch, and 5.43 GiB is reserved by PyTorch but unallocated.
+_TRIED = re.compile(r"Tried to allocate ([\d.]+) ([KMG])iB")
+_ALLOCATED = re.compile(r"([\d.]+) ([KMG])iB is allocated by PyTorch|([\d.]+) ([KMG])iB already allocated")
+_UNALLOCATED = re.compile(r"([\d.]+) ([KMG])iB is reserved by PyTorch but unallocated")
+# 20.15 GiB already allocated; 1.20 GiB free; 26.01 GiB reserved in total by PyTorch
+_RESERVED = re.compile(r"([\d.]+) ([KMG])iB reserved in total")
+_UNIT = {"K": 1 << 10, "M": MB, "G": GB}
+
+
+def _amount(pattern: re.Pattern[str], line: str) -> int | None:
+    match = pattern.search(line)
+    if match is None:
+        return None
+    number, unit = [group for group in match.groups() if group is not None]
+    return int(float(number) * _UNIT[unit])
+
+
+def _figures(incident: Incident) -> tuple[int | None, int | None, int | None]:
+    """Return (reserved, allocated, tried) in bytes: as recorded, else as torch's own message has them."""
+    reserved, allocated, tried = (
+        incident.torch_reserved_bytes, incident.torch_allocated_bytes, incident.oom_tried_bytes,
+    )  # fmt: skip
+    if reserved is not None and allocated is not None and tried:
+        return reserved, allocated, tried
+    line = next((line for line in incident.log_lines if _TRIED.search(line)), "")
+    in_use, spare, total = _amount(_ALLOCATED, line), _amount(_UNALLOCATED, line), _amount(_RESERVED, line)
+    if in_use is not None and spare is not None:
+        total = in_use + spare
+    return total, in_use, _amount(_TRIED, line)
+
+
 @check("allocator-fragmentation")
 def the_allocator_is_not_fragmented(
     incident: Incident, torch: Reading[Torch], packages: Reading[Packages], workload: Reading[Workload],
     environment: Reading[Environment],
 ) -> Iterator[Finding]:  # fmt: skip
     """Did an allocation fail although torch held enough memory that it did not use?"""
-    reserved, allocated, tried = (
-        incident.torch_reserved_bytes,
-        incident.torch_allocated_bytes,
-        incident.oom_tried_bytes,
-    )
+    reserved, allocated, tried = _figures(incident)
     if reserved is None or allocated is None or not tried:
         return
     unused = reserved - allocated
@@ -215,14 +248,23 @@ def the_allocator_is_not_fragmented(
             reserved=gb(reserved),
         ),
         evidence=evidence(
-            incident__torch_reserved_bytes=reserved,
-            incident__torch_allocated_bytes=allocated,
-            incident__oom_tried_bytes=tried,
+            incident__torch_reserved_bytes=incident.torch_reserved_bytes,
+            incident__torch_allocated_bytes=incident.torch_allocated_bytes,
+            incident__oom_tried_bytes=incident.oom_tried_bytes,
+            **_said(incident),
         ),
         advice=_fragmentation_advice(
             torch_version(torch, packages), packages.value, workload.value, environment.value
         ),
     )
+
+
+def _said(incident: Incident) -> dict[str, str]:
+    """Return the line with the figures as evidence, where they were not recorded themselves."""
+    if incident.oom_tried_bytes:
+        return {}
+    rows = ((place, line) for place, line in enumerate(incident.log_lines) if _TRIED.search(line))
+    return {f"incident__log_lines[{place}]": line[:200] for place, line in rows}
 
 
 def _fragmentation_advice(

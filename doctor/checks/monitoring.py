@@ -15,6 +15,7 @@ _SHOWN = {
     "memory_used_bytes": "used memory",
     "power_w": "power",
     "temperature_c": "temperature",
+    "processes": "process list",
 }
 
 

@@ -89,6 +89,13 @@ def _refused(incident: Incident | None) -> Iterator[tuple[str, Text]]:
             )
 
 
+_NEEDED_BY = {
+    "bitsandbytes": "bitsandbytes", "device-map": "accelerate", "sentencepiece": "sentencepiece", "deepspeed": "deepspeed",
+    "wandb": "wandb", "tensorboard": "tensorboard", "flash-attention-2": "flash-attn",
+}  # fmt: skip
+"""What a run does (purpose.py) -> the distribution without which that raises."""
+
+
 def _wanted(packages: Packages, workload: Workload | None, torch: str | None) -> Iterator[tuple[str, Text]]:
     for module in workload.imports if workload else ():
         if module in _MODULES and not (module == "onnxruntime" and packages.get("onnxruntime-gpu")):
@@ -107,6 +114,10 @@ def _wanted(packages: Packages, workload: Workload | None, torch: str | None) ->
                 torch=torch or "",
             ),
         )
+    for feature, name in _NEEDED_BY.items():
+        old = feature != "sentencepiece" or within(packages.version("transformers"), "<5") is True
+        if feature in features and old:
+            yield name, t("the run uses what {name} brings, which is not installed", name=name)
     trains = "trainer" in features or bool(workload and workload.training_args)
     if trains and packages.get("transformers"):
         yield "accelerate", t("the Trainer of transformers needs accelerate, which is not installed")

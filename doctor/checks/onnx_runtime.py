@@ -25,11 +25,15 @@ from doctor.tables import load
 
 
 @check("onnxruntime-cpu-shadows-gpu")
-def onnxruntime_is_one(packages: Packages, python: Reading[Python], gpus: Reading[Gpus]) -> Iterator[Finding]:
+def onnxruntime_is_one(
+    packages: Packages, python: Reading[Python], gpus: Reading[Gpus], incident: Reading[Incident]
+) -> Iterator[Finding]:
     """Do onnxruntime and onnxruntime-gpu overwrite each other in one import folder?"""
     cpu, gpu = packages.version("onnxruntime"), packages.version("onnxruntime-gpu")
     extension = packages.extension("onnxruntime-gpu") or packages.extension("onnxruntime")
     loads = extension.loads_package if extension else None
+    if loads is None and _lists_no_cuda(incident.value):
+        loads = "onnxruntime"
     if not (cpu and gpu):
         return
     level: Level = (
@@ -66,6 +70,14 @@ def onnxruntime_is_one(packages: Packages, python: Reading[Python], gpus: Readin
             pip=pip(python),
             gpu=gpu,
         ),
+    )
+
+
+# ['AzureExecutionProvider', 'CPUExecutionProvider']: the CPU package's list
+def _lists_no_cuda(incident: Incident | None) -> bool:
+    listed = [line for line in (incident.log_lines if incident else ()) if "ExecutionProvider'" in line]
+    return any("CPUExecutionProvider" in line and "[" in line for line in listed) and not any(
+        "CUDAExecutionProvider" in line for line in listed
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from packaging.requirements import Requirement
@@ -141,9 +142,14 @@ def _pythons_of(name: str, bounds: str, platform: str, ours: str) -> str:
     """
     if name == "transformers":
         return _pythons_of_transformers(bounds, ours)
-    if name != "torch":
+    field = {"torch": "version", "torchvision": "torchvision", "torchaudio": "torchaudio", "tokenizers": "version"}.get(name)  # fmt: skip
+    if field is None:
         return ""
-    rows = [row for row in load("torch_wheels")["release"] if within(row["version"], bounds)]
+    plain = re.sub(
+        r"\+[\w.]+", "", bounds
+    )  # ==1.13.1+cu117: the build does not change for which Pythons there are wheels
+    table = load("torch_wheels")["tokenizers" if name == "tokenizers" else "release"]
+    rows = [row for row in table if row[field] and within(row[field], plain)]
     spans = [(row["python_min"], _newest_python(row, platform)) for row in rows]
     if not spans or any(_key(low) <= _key(ours) <= _key(high) for low, high in spans):
         return ""

@@ -80,9 +80,13 @@ def applies(marker: Marker | None, known: dict[str, str]) -> bool | None:
     )  # every name it asks for is given, so nothing comes from our own machine
 
 
+# torch==1.13.1+cu117 --extra-index-url https://... | tqdm  # a bar
+_OPTIONS = re.compile(r"\s+(?:#|--?[A-Za-z]).*$")
+
+
 def read(line: str) -> Requirement | None:
     try:
-        return Requirement(line.partition(" #")[0].strip())
+        return Requirement(_OPTIONS.sub("", line).strip())
     except InvalidRequirement:
         return None
 

@@ -224,5 +224,5 @@ def disks_have_inodes(storage: Storage, workload: Reading[Workload]) -> Iterator
                 "Pack or delete folders with many small files: du --inodes -xd1 {mount} | sort -n | tail. Keep data sets as archives, Parquet or Arrow.",
                 mount=mount.path,
             ),
-            cause_of=("disk-nearly-full", "checkpoint-budget-exceeds-disk"),
+            cause_of=("disk-nearly-full", "checkpoint-budget-exceeds-disk", "target-not-writable"),
         )

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from packaging.version import InvalidVersion, Version
 
@@ -31,7 +32,22 @@ __all__ = [
     "rule",
 ]
 
-MODULES = ("api", "precision", "memory", "data", "checkpoints", "distributed", "optimization", "export")
+MODULES = (
+    "api",
+    "loading",
+    "precision",
+    "scaling",
+    "memory",
+    "oom",
+    "data",
+    "checkpoints",
+    "distributed",
+    "optimization",
+    "accumulation",
+    "placement",
+    "export",
+    "export_inputs",
+)
 
 # Ids that rules give, so that others can name them without importing every rule.
 RULE_IDS = (
@@ -39,8 +55,8 @@ RULE_IDS = (
     "clipping-missing", "cublas-workspace-unset", "cuda-visible-devices-set-late", "ddp-unused-parameters", "deprecated-api",
     "eval-logits-accumulate", "evaluation-without-eval", "flash-attn-unsupported-gpu", "fp16-on-bf16-pretrained", "fp16-params-with-gradscaler",
     "last-window-dropped", "learning-rate-too-high", "loss-kept-as-tensor", "needed-package-missing", "numpy-worker-seed",
-    "onnx-dynamo-default-dynamic-axes", "onnx-export-in-train-mode", "onnx-fixed-axes", "oom-retry-inside-except", "optimizer-before-cuda",
-    "padding-to-max-length", "reentrant-checkpoint-frozen-inputs", "removed-argument", "removed-import", "seeds-missing",
+    "onnx-dynamo-default-dynamic-axes", "onnx-export-in-train-mode", "onnx-fixed-axes", "onnx-input-order-mismatch", "oom-cleanup-skipped", "oom-retry-inside-except", "optimizer-before-cuda",
+    "padding-to-max-length", "reentrant-checkpoint-frozen-inputs", "removed-argument", "removed-import", "resume-not-bitwise", "seeds-missing",
     "syntax-error", "token-id-out-of-vocab", "torch-load-weights-only-default", "unknown-argument", "unscale-twice",
     "vocab-file-splitlines-corruption", "zero-grad-missing",
 )  # fmt: skip
@@ -65,9 +81,13 @@ class Installed:
     versions: Mapping[str, str]
     snapshot: Snapshot | None = None
 
+    @cached_property
+    def _by_normal_name(self) -> dict[str, str]:
+        return {normal_name(name): version for name, version in self.versions.items()}
+
     def version(self, name: str) -> Version | None:
         """Return the installed version without its local part; None when unknown."""
-        text = self.versions.get(name)
+        text = self.versions.get(name) or self._by_normal_name.get(normal_name(name))
         if not text:
             return None
         try:
@@ -102,6 +122,11 @@ class Installed:
             else []
         )
         return min(((major, minor) for major, minor in found), default=None)
+
+
+def normal_name(name: str) -> str:
+    """``huggingface_hub`` -> ``huggingface-hub``, as PEP 503 has it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 RuleFunction = Callable[[Script, Installed], Iterator[Problem]]

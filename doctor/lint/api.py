@@ -48,7 +48,8 @@ def names_gone(script: Script, installed: Installed) -> Iterator[Problem]:
         line = _first_use(script, row["name"])
         if line is None:
             continue
-        if row.get("gone") and installed.at_least(package, row["gone"]):
+        back = bool(row.get("back")) and installed.at_least(package, row["back"])
+        if row.get("gone") and installed.at_least(package, row["gone"]) and not back:
             yield _removed(row, package, line, installed)
         elif row.get("since") and installed.at_least(package, row["since"]) is False:
             yield _too_new(row["name"], row["since"], row["use"], package, line, installed)
@@ -62,7 +63,13 @@ def _first_use(script: Script, name: str) -> int | None:
         if origin == name or origin.startswith(name + ".")
     ]
     called = [call.line for call in script.calls if call.name == name or call.name.startswith(name + ".")]
-    return min(imported + called, default=None)
+    root = name.partition(".")[0]
+    reached = [
+        line
+        for used, line in script.attribute_lines.items()
+        if used == name and any(origin.partition(".")[0] == root for origin in script.imports.values())
+    ]
+    return min(imported + called + reached, default=None)
 
 
 def _removed(row: dict[str, Any], package: str, line: int, installed: Installed) -> Problem:
@@ -124,29 +131,36 @@ def deprecated_names(script: Script, installed: Installed) -> Iterator[Problem]:
 def training_arguments(script: Script, installed: Installed) -> Iterator[Problem]:
     """Does TrainingArguments or Trainer get an argument that the installed transformers does not take?"""
     for call in script.calls:
-        if call.method in _ARGUMENT_CLASSES and _of_transformers(script, call):
+        kind = script.kind(call.name)
+        name = kind.rpartition(".")[2]
+        own = script.is_local(call) or name in _DERIVED
+        if name in (*_ARGUMENT_CLASSES, *_DERIVED) and kind.startswith(("transformers.", "trl.")):
             names = dict(load("training_arguments")["training_arguments"])
-            if call.method.startswith("Seq2Seq"):
+            if name.startswith("Seq2Seq"):
                 names.update(load("training_arguments")["seq2seq_only"])
-            yield from _judge_arguments(call, names, installed)
-        elif call.method in _TRAINERS and _of_transformers(script, call):
-            yield from _judge_arguments(call, load("training_arguments")["trainer"], installed)
+            yield from _judge_arguments(call, name, names, installed, own)
+        elif name in _TRAINERS and kind.startswith("transformers."):
+            yield from _judge_arguments(call, name, load("training_arguments")["trainer"], installed, own)
 
 
-def _of_transformers(script: Script, call: Call) -> bool:
-    return call.name.startswith("transformers.")
+_DERIVED = ("SFTConfig", "DPOConfig", "RewardConfig", "ORPOConfig", "KTOConfig", "GRPOConfig")
+"""trl's own subclasses of TrainingArguments, which take more."""
 
 
-def _judge_arguments(call: Call, known: dict[str, list[str]], installed: Installed) -> Iterator[Problem]:
+def _judge_arguments(
+    call: Call, function: str, known: dict[str, list[str]], installed: Installed, own_too: bool
+) -> Iterator[Problem]:
+    """Judge each argument; a class that may have arguments of its own (``own_too``) is never told of unknown ones."""
     version = installed.version("transformers")
     for name in call.keywords:
         if name not in known:
-            yield _never_existed(call, name, known)
+            if not own_too:
+                yield _never_existed(call, name, known)
         elif version is not None:
             first, last = known[name]
             if last and version > Version(last):
-                yield from _after_last(call, name, last, version)
-            elif version < Version(first):
+                yield from _after_last(call, function, name, last, version)
+            elif version < Version(first) and not own_too:
                 yield from _before_first(call, name, first, version)
 
 
@@ -165,8 +179,8 @@ def _never_existed(call: Call, name: str, known: dict[str, list[str]]) -> Proble
     return problem("unknown-argument", "fail", call.keywords[name], title, advice, name)
 
 
-def _after_last(call: Call, name: str, last: str, version: Version) -> Iterator[Problem]:
-    if name == "tokenizer" and call.method in _TRAINERS and version < Version("5.0"):
+def _after_last(call: Call, function: str, name: str, last: str, version: Version) -> Iterator[Problem]:
+    if name == "tokenizer" and function in _TRAINERS and version < Version("5.0"):
         title = t("Trainer(tokenizer=) is accepted with a warning from 4.46 to 4.57, and gone in 5.0.")
         yield problem(
             "removed-argument",
@@ -183,7 +197,7 @@ def _after_last(call: Call, name: str, last: str, version: Version) -> Iterator[
     level: Level = "fail" if following and version >= Version(following) else "warn"
     title = t(
         "{function} no longer takes {name} in transformers {version} (last seen in {last}).",
-        function=call.method,
+        function=function,
         name=name,
         version=str(version),
         last=last,
@@ -211,53 +225,18 @@ def _before_first(call: Call, name: str, first: str, version: Version) -> Iterat
 
 
 @rule
-def load_of_whole_objects(script: Script, installed: Installed) -> Iterator[Problem]:
-    """Does torch.load read more than tensors where torch 2.6 and newer refuse that by default?"""
-    if not installed.at_least("torch", "2.6"):
-        return
-    for call in script.named("torch.load"):
-        if "weights_only" in call.keywords or "pickle_module" in call.keywords or call.has_double_star:
-            continue
-        read = _objects_read_from(script, call)
-        if read:
-            title = t(
-                "torch.load runs no pickled code by default since 2.6, and {what} of this checkpoint is usually more than tensors.",
-                what=", ".join(read),
-            )
-            advice = t(
-                "For a file you trust: torch.load(path, weights_only=False); better, save plain dictionaries and tensors."
-            )
-            yield problem("torch-load-weights-only-default", "warn", call, title, advice)
+def arguments_of_torch(script: Script, installed: Installed) -> Iterator[Problem]:
+    """Does an optimizer or a loader of torch get an argument that no release of it takes?"""
+    for row in load("api_changes")["signature"]:
+        for call in script.named(*row["calls"]):
+            for name in call.keywords:
+                if name not in row["takes"]:
+                    near = get_close_matches(name, [*row["takes"], *row["meant"]], n=1, cutoff=0.75)
+                    meant = row["meant"].get(name) or (row["meant"].get(near[0], near[0]) if near else "")
+                    yield _torch_lacks(call, name, meant)
 
 
-# Keys under which scripts keep objects of their own classes; numbers and strings are loaded either way.
-_OBJECT_KEYS = {
-    "args",
-    "config",
-    "cfg",
-    "opts",
-    "hparams",
-    "hyper_parameters",
-    "best",
-    "vocab",
-    "model_args",
-    "label_encoder",
-    "scaler_obj",
-}
-
-
-def _objects_read_from(script: Script, call: Call) -> list[str]:
-    import ast
-
-    names = {
-        name
-        for (scope, name), values in script.assigned.items()
-        for _, value in values
-        if value is call.node and scope == call.scope
-    }
-    read = []
-    for node in ast.walk(script.tree):
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in names:
-            if isinstance(node.slice, ast.Constant) and node.slice.value in _OBJECT_KEYS:
-                read.append(str(node.slice.value))
-    return list(dict.fromkeys(read))
+def _torch_lacks(call: Call, name: str, meant: str) -> Problem:
+    title = t("{function} has no argument {name}: TypeError.", function=call.method, name=name)
+    advice = t("Did you mean {near}?", near=meant) if meant else t("Remove it.")
+    return problem("unknown-argument", "fail", call.keywords[name], title, advice, name)

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from doctor.lint import Call, Installed, Problem, Script, problem, rule
+from doctor.lint.values import items_of
 from doctor.model import t
-
-_STATEFUL = {
-    "sched": "scheduler",
-    "scheduler": "scheduler",
-    "lr_scheduler": "scheduler",
-    "scaler": "scaler",
-    "grad_scaler": "scaler",
-}
 
 
 @rule
 def checkpoint_state(script: Script, installed: Installed) -> Iterator[Problem]:
     """Does a saved checkpoint lack state that resuming needs, or is a key read that was never written?"""
-    saves = [
-        (call, call.node.args[0])
-        for call in script.named("torch.save")
-        if call.node.args and isinstance(call.node.args[0], ast.Dict)
-    ]
-    written = {str(key.value) for _, given in saves for key in given.keys if isinstance(key, ast.Constant)}
-    for call, given in saves:
-        if not _is_training_state(given):
+    saves = [(call, saved) for call in script.named("torch.save") if (saved := _saved_by(script, call)) is not None]  # fmt: skip
+    written = {key for _, saved in saves for key in saved}
+    read = _keys_read(script)
+    for call, saved in saves:
+        resumes = bool(_PLACES & set(saved) & read)
+        if not _is_training_state(saved, resumes):
             continue
-        missing = _state_not_saved(script, call, given)
-        misread = sorted(key for key in _keys_read(script) if key not in written and _near(key, written))
+        missing = _state_not_saved(script, call, saved, resumes)
+        misread = sorted(key for key in read if key not in written and _near(key, written))
         if missing or misread:
             parts = [f"{name}.state_dict()" for name in missing] + [f'["{key}"]' for key in misread]
             title = t(
@@ -42,28 +34,62 @@ def checkpoint_state(script: Script, installed: Installed) -> Iterator[Problem]:
             yield problem("ckpt-missing-state", "warn", call, title, advice)
 
 
-def _is_training_state(given: ast.Dict) -> bool:
-    text = ast.unparse(given)
-    return text.count(".state_dict()") >= 2
+_PLACES = {"epoch", "step", "global_step", "iteration", "iter", "epochs", "steps"}
+"""Keys that say how far a run had come: who reads one back resumes."""
 
 
-def _state_not_saved(script: Script, call: Call, given: ast.Dict) -> list[str]:
-    """Return names of schedulers and scalers around the save whose state is not in it."""
-    saved = ast.unparse(given)
-    function = next(
-        (
-            node
-            for node in ast.walk(script.tree)
-            if isinstance(node, ast.FunctionDef) and (node.name,) == call.scope[-1:]
-        ),
-        None,
-    )
-    nearby = (
-        {argument.arg for argument in function.args.args}
-        if function
-        else {name for scope, name in script.assigned if scope == ()}
-    )
-    return sorted(name for name in nearby if name in _STATEFUL and f"{name}.state_dict()" not in saved)
+def _saved_by(script: Script, call: Call) -> dict[str, ast.expr] | None:
+    return items_of(script.value_of(call.argument(0, "obj"), call.scope))
+
+
+def _is_training_state(saved: dict[str, ast.expr], resumes: bool) -> bool:
+    states = sum(ast.unparse(value).count(".state_dict()") for value in saved.values())
+    return states >= 2 or (states == 1 and resumes)
+
+
+# scheduler, lr_sched, self.scaler, warmup_scheduler ...; an optimizer counts where the run is resumed
+_SCHEDULER = re.compile(r"(?:^|_)(?:lr_)?sched(?:uler)?$", re.IGNORECASE)
+_SCALER = re.compile(r"(?:^|_)(?:grad_?)?scaler$", re.IGNORECASE)
+_OPTIMIZER = re.compile(r"^(?:opt|optim|optimizer)$", re.IGNORECASE)
+_MAKES_SCHEDULER = re.compile(r"lr_scheduler\.[A-Z]\w+$|get_\w*schedule\w*$|get_scheduler$")
+
+
+def _state_not_saved(script: Script, call: Call, saved: dict[str, ast.expr], resumes: bool) -> list[str]:
+    """Return names of schedulers and scalers (and optimizers) around the save whose state is not in it."""
+    text = " ".join(ast.unparse(value) for value in saved.values())
+    found = []
+    for name in _names_around(script, call):
+        last = name.rpartition(".")[2]
+        made = next((value for value, _ in script.attributes_given.get(name, [])), None)
+        made = made if made is not None else script.value_of(ast.Name(id=name), call.scope)
+        origin = script.resolve(made.func) if isinstance(made, ast.Call) else ""
+        stateful = bool(_SCHEDULER.search(last) or _SCALER.search(last) or _MAKES_SCHEDULER.search(origin))
+        stateful = stateful or bool(resumes and (_OPTIMIZER.match(last) or origin.startswith("torch.optim.")))
+        is_none = isinstance(made, ast.Constant) and made.value is None
+        if stateful and not is_none and f"{name}.state_dict()" not in text:
+            found.append(name)
+    return sorted(set(found))
+
+
+def _names_around(script: Script, call: Call) -> set[str]:
+    """Return the parameters and variables of the function that saves, those around it, and its object's attributes."""
+    names: set[str] = set()
+    for depth in range(len(call.scope) + 1):
+        scope = call.scope[:depth]
+        function = script.functions.get(scope)
+        if function is not None:
+            names |= {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
+        names |= {name for where, name in script.assigned if where == scope and "." not in name}
+    owner = next((name for name in call.scope if name in script.bases), None)
+    if owner:
+        names |= {
+            name
+            for name, values in script.attributes_given.items()
+            if name.startswith("self.")
+            and name.count(".") == 1
+            and any(owner in scope for _, scope in values)
+        }
+    return names
 
 
 def _keys_read(script: Script) -> set[str]:
@@ -114,7 +140,7 @@ def cublas_workspace(script: Script, installed: Installed) -> Iterator[Problem]:
         "cuda" in text for text in _strings(script)
     )
     for call in script.named("torch.use_deterministic_algorithms"):
-        on = call.node.args and script.constant(call.node.args[0], call.scope) is True
+        on = script.constant(call.argument(0, "mode"), call.scope) is True
         warn_only = script.constant(call.keywords.get("warn_only"), call.scope) is True
         if on and not warn_only and uses_gpu:
             title = t(
@@ -140,10 +166,9 @@ def _strings(script: Script) -> set[str]:
 @rule
 def reentrant_with_frozen_inputs(script: Script, installed: Installed) -> Iterator[Problem]:
     """Does re-entrant activation checkpointing run over inputs that need no gradient?"""
-    if installed.at_least("transformers", "5.0") or any(
-        True for _ in script.methods("enable_input_require_grads", "prepare_model_for_kbit_training")
-    ):
+    if any(True for _ in script.methods("enable_input_require_grads", "prepare_model_for_kbit_training")):
         return
+    defaults_to_other = bool(installed.at_least("transformers", "5.0"))
     level = "warn" if installed.version("transformers") is None else "fail"
     advice = t(
         "gradient_checkpointing_kwargs={'use_reentrant': False}; before transformers 4.35 call model.enable_input_require_grads()."
@@ -151,44 +176,62 @@ def reentrant_with_frozen_inputs(script: Script, installed: Installed) -> Iterat
     title = t(
         "Re-entrant checkpointing over frozen inputs lets no gradient through: nothing below is trained."
     )
-    for call in _reentrant_calls(script):
-        if (
-            call.method == "gradient_checkpointing_enable" and _freezes_embeddings(script, call.receiver)
-        ) or (call.method.endswith("TrainingArguments") and _uses_adapters(script)):
+    for call in _reentrant_calls(script, defaults_to_other):
+        if _meets_frozen_inputs(script, call):
             yield problem("reentrant-checkpoint-frozen-inputs", level, call, title, advice)  # type: ignore[arg-type]
 
 
-def _reentrant_calls(script: Script) -> Iterator[Call]:
+def _reentrant_calls(script: Script, defaults_to_other: bool) -> Iterator[Call]:
     for call in script.calls:
-        if (
-            call.method == "gradient_checkpointing_enable"
-            and not call.node.args
-            and not call.keywords
-            and not call.has_double_star
-        ):
+        arguments = script.kind_of(call).endswith("TrainingArguments")
+        if call.has_double_star or not (arguments or call.method == "gradient_checkpointing_enable"):
+            continue
+        if arguments and script.constant(call.keywords.get("gradient_checkpointing"), call.scope) is not True:
+            continue
+        given = call.keywords.get("gradient_checkpointing_kwargs")
+        if given is None and not arguments:
+            given = call.argument(0, "gradient_checkpointing_kwargs")
+        if given is None and not defaults_to_other:
             yield call
-        elif call.method.endswith("TrainingArguments") and not call.has_double_star:
-            on = script.constant(call.keywords.get("gradient_checkpointing"), call.scope) is True
-            if on and "gradient_checkpointing_kwargs" not in call.keywords:
+        elif given is not None:
+            choice = (items_of(script.value_of(given, call.scope)) or {}).get("use_reentrant")
+            if script.constant(choice, call.scope) is True:
                 yield call
+
+
+def _meets_frozen_inputs(script: Script, call: Call) -> bool:
+    adapters = [other for other in script.calls if other.method == "get_peft_model"]
+    # peft makes the inputs require gradients itself when checkpointing is on before the adapters come.
+    on_before = any(
+        other.method == "gradient_checkpointing_enable" and other.order < adapter.order
+        for other in script.calls
+        for adapter in adapters
+    )
+    if call.method == "gradient_checkpointing_enable":
+        after = any(adapter.order < call.order for adapter in adapters)
+        return (after and not on_before) or _freezes_embeddings(script, call.receiver)
+    return (_uses_adapters(script) and not on_before) or _freezes_embeddings(script, "")
 
 
 def _uses_adapters(script: Script) -> bool:
     return script.mentions("peft") or script.mentions("lora")
 
 
+# model.bert.embeddings.parameters() | if name.startswith("roberta.embeddings") | wte, embed_tokens
+_EMBEDDINGS = re.compile(r"embeddings?\b|embed_tokens|\bwte\b")
+
+
 def _freezes_embeddings(script: Script, model: str) -> bool:
-    """Return whether ``model``'s embeddings are frozen: a loop over their parameters, or requires_grad_(False)."""
+    """Return whether the embeddings of ``model`` (of any, when empty) are frozen: in a loop, or by requires_grad_(False)."""
     for node in ast.walk(script.tree):
-        if (
-            isinstance(node, ast.For)
-            and "embeddings" in ast.unparse(node.iter)
-            and ast.unparse(node.iter).startswith(model + ".")
-        ):
-            if "requires_grad = False" in ast.unparse(node) or "requires_grad_(False)" in ast.unparse(node):
-                return True
+        if not isinstance(node, ast.For):
+            continue
+        over, body = ast.unparse(node.iter), ast.unparse(node)
+        freezes = "requires_grad = False" in body or "requires_grad_(False)" in body
+        if freezes and over.startswith(f"{model}." if model else "") and _EMBEDDINGS.search(body):
+            return True
     return any(
-        "embeddings" in call.receiver and call.node.args and script.constant(call.node.args[0]) is False
+        _EMBEDDINGS.search(call.receiver) and call.node.args and script.constant(call.node.args[0]) is False
         for call in script.methods("requires_grad_")
     )
 
@@ -198,12 +241,61 @@ def keys_not_loaded(script: Script, installed: Installed) -> Iterator[Problem]:
     """Is a state dict loaded with strict=False and nobody looks at what was left out?"""
     statements = {id(node.value) for node in ast.walk(script.tree) if isinstance(node, ast.Expr)}
     for call in script.methods("load_state_dict"):
-        if script.constant(call.keywords.get("strict"), call.scope) is False and id(call.node) in statements:
-            title = t(
-                "load_state_dict(strict=False) leaves weights at random without a word when names differ."
+        loose = script.constant(call.argument(1, "strict"), call.scope) is False
+        if not loose or id(call.node) not in statements:
+            continue
+        wrapped = _saved_wrapped(script)
+        title = (
+            t(
+                "The weights are saved from the wrapped model ({wrapper}), whose names all begin with {prefix}; load_state_dict(strict=False) then loads none of them, without a word.",
+                wrapper=wrapped[0],
+                prefix=wrapped[1],
             )
-            advice = t("Keep what it returns and look at missing_keys and unexpected_keys.")
-            yield problem("checkpoint-keys-not-loaded", "note", call, title, advice)
+            if wrapped
+            else t("load_state_dict(strict=False) leaves weights at random without a word when names differ.")
+        )
+        advice = t("Keep what it returns and look at missing_keys and unexpected_keys.")
+        yield problem("checkpoint-keys-not-loaded", "warn" if wrapped else "note", call, title, advice)
+
+
+_WRAPPERS = {"DistributedDataParallel": "module.", "DDP": "module.", "DataParallel": "module.", "compile": "_orig_mod."}  # fmt: skip
+
+
+def _saved_wrapped(script: Script) -> tuple[str, str] | None:
+    """Return (wrapper, prefix) when a wrapped model's own state is saved here and the prefix is never taken off."""
+    if any(word in text for text in _strings(script) for word in ("module.", "_orig_mod.")):
+        return None
+    for call in script.named("torch.save"):
+        saved = ast.unparse(call.node.args[0]) if call.node.args else ""
+        for name in re.findall(r"([\w.]+)\.state_dict\(\)", saved):
+            for value in [value for (_, given), values in script.assigned.items() if given == name for _, value in values]:  # fmt: skip
+                kind = script.resolve(value.func).rpartition(".")[2] if isinstance(value, ast.Call) else ""
+                if kind in _WRAPPERS:
+                    return kind, _WRAPPERS[kind]
+    return None
+
+
+@rule
+def resumed_data_order(script: Script, installed: Installed) -> Iterator[Problem]:
+    """Does a resumed run begin its epoch anew instead of where it stopped?"""
+    for call in script.calls:
+        skips = call.keywords.get("ignore_data_skip")
+        if skips is None or script.constant(skips, call.scope) is not True:
+            continue
+        resumes = any(_is_on(script, other, "resume_from_checkpoint") for other in script.calls)
+        title = t(
+            "ignore_data_skip=True: a resumed run begins its epoch anew and sees samples twice, others not at all"
+        )
+        advice = t("Leave ignore_data_skip out, unless skipping takes longer than it is worth.")
+        yield problem("resume-not-bitwise", "warn" if resumes else "note", call, title, advice)
+
+
+def _is_on(script: Script, call: Call, name: str) -> bool:
+    node = call.keywords.get(name)
+    if node is None:
+        return False
+    value = script.value_of(node, call.scope)
+    return not (isinstance(value, ast.Constant) and not value.value)
 
 
 @rule

@@ -7,37 +7,106 @@ import re
 from collections.abc import Iterator
 
 from doctor.lint import Call, Installed, Problem, Script, problem, rule
+from doctor.lint.values import strings_in
 from doctor.model import t
 
 
 @rule
 def numpy_in_workers(script: Script, installed: Installed) -> Iterator[Problem]:
     """Do loader workers all draw the same numpy numbers?"""
-    if installed.at_least("torch", "1.9") is not False:
-        return
-    draws = any(
-        _draws_numpy(script, node) for node in ast.walk(script.tree) if isinstance(node, ast.ClassDef)
+    own = any(_draws_from_its_own(script, node) for node in script.classes.values())
+    shared = installed.at_least("torch", "1.9") is False and any(
+        _draws_numpy(script, node) for node in script.classes.values()
     )
-    for call in script.methods("DataLoader"):
-        workers = script.constant(call.keywords.get("num_workers"), call.scope)
-        if draws and isinstance(workers, int) and workers > 0 and "worker_init_fn" not in call.keywords:
-            title = t(
+    for call in script.calls:
+        if script.kind_of(call) != "DataLoader" or "worker_init_fn" in call.keywords:
+            continue
+        workers = script.constant(call.argument(5, "num_workers"), call.scope)
+        if not isinstance(workers, int) or workers < 1 or not (own or shared):
+            continue
+        title = (
+            t(
                 "Before torch 1.9 every worker starts with the same numpy seed: {workers} workers give the same random numbers.",
                 workers=workers,
             )
-            advice = t(
+            if shared
+            else t(
+                "The data set draws from a generator of its own, and each of the {workers} workers gets a copy of it in the same state: they give the same random numbers.",
+                workers=workers,
+            )
+        )
+        advice = (
+            t(
                 "Give worker_init_fn that seeds numpy from torch.initial_seed(), or use torch's random numbers."
             )
-            yield problem("numpy-worker-seed", "warn", call, title, advice)
+            if shared
+            else t(
+                "Make the generator in worker_init_fn (numpy.random.default_rng(torch.initial_seed() % 2**32)), or draw from torch or the global numpy, which the loader seeds."
+            )
+        )
+        yield problem("numpy-worker-seed", "warn", call, title, advice)
+
+
+def _getters(node: ast.ClassDef) -> list[ast.FunctionDef]:
+    return [
+        item
+        for item in node.body
+        if isinstance(item, ast.FunctionDef) and item.name in ("__getitem__", "__getitems__", "__iter__")
+    ]
+
+
+def _reached(script: Script, node: ast.ClassDef) -> Iterator[ast.AST]:
+    """Yield what runs when an item is asked for: the getter, and the functions of this script that it calls."""
+    functions = {function.name: function for function in script.functions.values()}
+    todo: list[ast.FunctionDef | ast.AsyncFunctionDef] = list(_getters(node))
+    seen: set[str] = set()
+    while todo:
+        for item in ast.walk(todo.pop()):
+            yield item
+            if isinstance(item, ast.Call):
+                name = script.resolve(item.func).rpartition(".")[2]
+                if name in functions and name not in seen:
+                    seen.add(name)
+                    todo.append(functions[name])
 
 
 def _draws_numpy(script: Script, node: ast.ClassDef) -> bool:
-    getters = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__getitem__"]
     return any(
-        isinstance(item, ast.Call) and script.resolve(item.func).startswith("numpy.random.")
-        for getter in getters
-        for item in ast.walk(getter)
+        isinstance(item, ast.Call)
+        and script.resolve(item.func).startswith("numpy.random.")
+        and script.resolve(item.func).rpartition(".")[2] not in ("default_rng", "RandomState", "Generator")
+        for item in _reached(script, node)
     )
+
+
+_GENERATORS = ("numpy.random.default_rng", "numpy.random.RandomState", "random.Random")
+
+
+def _draws_from_its_own(script: Script, node: ast.ClassDef) -> bool:
+    """The class makes a generator when it is made, and its items are drawn from that one."""
+    made = {
+        script.resolve(target)
+        for item in ast.walk(node)
+        if isinstance(item, ast.Assign)
+        and isinstance(item.value, ast.Call)
+        and script.resolve(item.value.func) in _GENERATORS
+        for target in item.targets
+        if isinstance(target, ast.Attribute)
+    }
+    again = any(
+        isinstance(item, ast.Assign)
+        and any(
+            isinstance(target, ast.Attribute) and script.resolve(target) in made for target in item.targets
+        )
+        for item in _reached(script, node)
+    )
+    drawn = any(
+        isinstance(item, ast.Call)
+        and isinstance(item.func, ast.Attribute)
+        and script.resolve(item.func.value) in made
+        for item in _reached(script, node)
+    )
+    return drawn and not again and bool(_getters(node))
 
 
 # Tokens that most vocabularies of the family hold already; adding them adds nothing.
@@ -58,23 +127,34 @@ def tokens_without_rows(script: Script, installed: Installed) -> Iterator[Proble
     if not loads_model:
         return
     for call in script.methods("add_tokens", "add_special_tokens"):
-        new = [token for token in _literal_tokens(call) if not _known(script, token)]
-        if new:
-            title = t(
-                "{tokens} are added to the tokenizer, but the model's embedding is not resized: their ids lie beyond it.",
-                tokens=", ".join(new[:3]),
+        tokens = _tokens(script, call)
+        new = [token for token in tokens or () if not _known(script, token)]
+        if new or tokens is None:
+            title = (
+                t(
+                    "{tokens} are added to the tokenizer, but the model's embedding is not resized: their ids lie beyond it.",
+                    tokens=", ".join(new[:3]),
+                )
+                if new
+                else t(
+                    "Tokens are added to the tokenizer, and the model's embedding is not resized: new ones have ids beyond it."
+                )
             )
             advice = t(
                 "model.resize_token_embeddings(len(tokenizer)) after adding (len, not vocab_size, which does not count added tokens)."
             )
-            yield problem("token-id-out-of-vocab", "fail", call, title, advice)
+            yield problem("token-id-out-of-vocab", "fail" if new else "warn", call, title, advice)
 
 
-def _literal_tokens(call: Call) -> list[str]:
-    """Return the string literals that ``add_tokens([...])`` or ``add_special_tokens({...})`` is given."""
-    if not call.node.args:
+def _tokens(script: Script, call: Call) -> list[str] | None:
+    """Return the tokens that ``add_tokens([...])`` or ``add_special_tokens({...})`` is given; None: they are not written here.
+
+    ``tokenizer.eos_token`` and its like are in the vocabulary already.
+    """
+    given = script.value_of(call.argument(0, "new_tokens"), call.scope)
+    given = given if given is not None else call.keywords.get("special_tokens_dict")
+    if given is None:
         return []
-    given = call.node.args[0]
     values = (
         given.values
         if isinstance(given, ast.Dict)
@@ -82,12 +162,21 @@ def _literal_tokens(call: Call) -> list[str]:
         if isinstance(given, (ast.List, ast.Tuple, ast.Set))
         else [given]
     )
-    flat = [
-        item
-        for value in values
-        for item in (value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value])
-    ]
-    return [item.value for item in flat if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+    found: list[str] = []
+    for value in values:
+        several = strings_in(script, value, call.scope)
+        one = script.constant(value, call.scope)
+        if several is not None:
+            found += several
+        elif isinstance(one, str):
+            found.append(one)
+        elif not isinstance(value, ast.Attribute):
+            return found or None
+    return found
+
+
+# Vocabularies of these hold [PAD] and its like; those of GPT-2, Llama, Qwen and others do not.
+_BERT_LIKE = re.compile(r"bert|electra|ernie|macbert|deberta|mpnet|minilm|bge|gte|nezha|xlnet", re.IGNORECASE)
 
 
 def _known(script: Script, token: str) -> bool:
@@ -96,14 +185,23 @@ def _known(script: Script, token: str) -> bool:
         for call in script.methods("from_pretrained")
         if call.node.args
     ]
-    has_pad = any(isinstance(name, str) and _PAD_FAMILIES.search(name) for name in names)
-    return token in _USUAL_TOKENS or (has_pad and token in ("<pad>", "<unk>", "<s>", "</s>", "<mask>"))
+    classes = [call.receiver.rpartition(".")[2] for call in script.methods("from_pretrained")]
+    told = [name for name in names if isinstance(name, str)] + [
+        name for name in classes if not name.startswith("Auto")
+    ]
+    has_pad = any(_PAD_FAMILIES.search(name) for name in told)
+    bert = not told or any(_BERT_LIKE.search(name) for name in told)
+    return (token in _USUAL_TOKENS and bert) or (
+        has_pad and token in ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+    )
 
 
 @rule
 def vocabulary_by_splitlines(script: Script, installed: Installed) -> Iterator[Problem]:
     """Is a vocabulary file cut at characters that are tokens themselves?"""
-    for call in script.methods("splitlines"):
+    for call in script.calls:
+        if call.method != "splitlines" and call.name != "codecs.open":
+            continue
         around = " ".join((*call.scope, ast.unparse(call.node))).lower()
         if "vocab" not in around:
             continue

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from doctor.lint import Installed, Problem, Script, problem, rule
+from doctor.lint.values import items_of
 from doctor.model import t
 
 
@@ -14,30 +15,43 @@ from doctor.model import t
 def visible_devices_set_late(script: Script, installed: Installed) -> Iterator[Problem]:
     """Is CUDA_VISIBLE_DEVICES set after torch was imported?"""
     imported = min(
-        (
-            line
-            for origin, line in script.import_lines.items()
-            if origin.partition(".")[0] in ("torch", "transformers", "accelerate")
-        ),
+        (line for origin, line in script.import_lines.items() if origin.partition(".")[0] in _IMPORT_TORCH),
         default=None,
     )
     if imported is None:
         return
+    for line in sorted(_lines_that_set(script, "CUDA_VISIBLE_DEVICES")):
+        if line > imported:
+            title = t(
+                "CUDA_VISIBLE_DEVICES is set after the import of torch; once anything has asked for the GPU it has no effect."
+            )
+            advice = t(
+                "Set it in the shell (`CUDA_VISIBLE_DEVICES=1 python ...`), or in the first lines, before any import."
+            )
+            yield problem("cuda-visible-devices-set-late", "warn", line, title, advice)
+
+
+_IMPORT_TORCH = {
+    "torch", "transformers", "accelerate", "torchvision", "torchaudio", "pytorch_lightning", "lightning", "peft", "trl",
+    "diffusers", "sentence_transformers", "deepspeed", "timm", "bitsandbytes",
+}  # fmt: skip
+
+
+def _lines_that_set(script: Script, variable: str) -> set[int]:
+    """Return the lines with ``os.environ[variable] = ...``, ``os.environ.update(...)``, ``setdefault`` or ``os.putenv``."""
+    lines: set[int] = set()
     for node in ast.walk(script.tree):
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if (
-            isinstance(target, ast.Subscript)
-            and script.resolve(target.value) == "os.environ"
-            and target.lineno > imported
-        ):
-            if isinstance(target.slice, ast.Constant) and target.slice.value == "CUDA_VISIBLE_DEVICES":
-                title = t(
-                    "CUDA_VISIBLE_DEVICES is set after the import of torch; once anything has asked for the GPU it has no effect."
-                )
-                advice = t(
-                    "Set it in the shell (`CUDA_VISIBLE_DEVICES=1 python ...`), or in the first lines, before any import."
-                )
-                yield problem("cuda-visible-devices-set-late", "warn", node, title, advice)
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        for target in targets:
+            if isinstance(target, ast.Subscript) and script.resolve(target.value) == "os.environ":
+                if script.constant(target.slice) == variable:
+                    lines.add(target.lineno)
+    for call in script.named("os.environ.update", "os.environ.setdefault", "os.putenv"):
+        first = script.value_of(call.node.args[0], call.scope) if call.node.args else None
+        named = items_of(first) or {}
+        if variable in named or variable in call.keywords or script.constant(first, call.scope) == variable:
+            lines.add(call.line)
+    return lines
 
 
 # Encoders whose AutoModel carries a pooler that only pooler_output uses.
@@ -55,10 +69,13 @@ def unused_pooler_under_ddp(script: Script, installed: Installed) -> Iterator[Pr
         call
         for call in script.calls
         if call.method in ("DistributedDataParallel", "DDP")
-        and "find_unused_parameters" not in call.keywords
+        and not {"find_unused_parameters", "static_graph"} & set(call.keywords)
         and not call.has_double_star
     ]
-    if not wraps or not _reads_hidden_state_only(script):
+    if not wraps:
+        return
+    yield from _layers_never_used(script)
+    if not _reads_hidden_state_only(script):
         return
     for call in script.methods("from_pretrained"):
         kind, name = (
@@ -83,4 +100,58 @@ def unused_pooler_under_ddp(script: Script, installed: Installed) -> Iterator[Pr
 
 def _reads_hidden_state_only(script: Script) -> bool:
     names = {node.attr for node in ast.walk(script.tree) if isinstance(node, ast.Attribute)}
-    return "last_hidden_state" in names and "pooler_output" not in names
+    return ("last_hidden_state" in names or _takes_first_output(script)) and "pooler_output" not in names
+
+
+def _takes_first_output(script: Script) -> bool:
+    """``self.bert(...)[0]`` of an encoder that is loaded here, and never ``[1]`` of anything."""
+    owners = {name for name, values in script.attributes_given.items() for value, _ in values if _loads(script, value)}  # fmt: skip
+    taken = [
+        node.slice.value
+        for node in ast.walk(script.tree)
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Constant)
+        and isinstance(node.value, ast.Call)
+        and script.resolve(node.value.func) in owners
+    ]
+    return bool(taken) and set(taken) == {0}
+
+
+def _loads(script: Script, value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and script.resolve(value.func).endswith(".from_pretrained")
+
+
+_WITH_WEIGHTS = re.compile(r"torch\.nn\.(?:Linear|Bilinear|Embedding|Conv\w+|LSTM|GRU|RNN|LayerNorm|BatchNorm\w+|MultiheadAttention|Transformer\w*)$")  # fmt: skip
+
+
+def _layers_never_used(script: Script) -> Iterator[Problem]:
+    """Find layers that a module makes and that nothing in the script touches again."""
+    for node in script.classes.values():
+        if not any(base.rpartition(".")[2].endswith("Module") for base in script.bases[node.name]):
+            continue
+        for made, attribute in _layers_of(script, node):
+            if not _is_touched(script, attribute):
+                title = t(
+                    "self.{name} is made and never used: DDP waits for the gradients of its parameters and raises.",
+                    name=attribute,
+                )
+                advice = t("Remove it, or DDP(..., find_unused_parameters=True) (slower).")
+                yield problem("ddp-unused-parameters", "warn", made, title, advice)
+
+
+def _layers_of(script: Script, node: ast.ClassDef) -> Iterator[tuple[ast.Assign, str]]:
+    for item in ast.walk(node):
+        if isinstance(item, ast.Assign) and isinstance(item.value, ast.Call):
+            target = item.targets[0]
+            if isinstance(target, ast.Attribute) and _WITH_WEIGHTS.match(script.resolve(item.value.func)):
+                yield item, target.attr
+
+
+def _is_touched(script: Script, attribute: str) -> bool:
+    """Whether it is read anywhere, by attribute or by a name in a string (getattr, a freeze by name)."""
+    return any(
+        (isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.ctx, ast.Load))
+        or (isinstance(node, ast.Constant) and isinstance(node.value, str) and attribute in node.value)
+        or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr")
+        for node in ast.walk(script.tree)
+    )

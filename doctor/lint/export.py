@@ -19,9 +19,10 @@ def _uses_dynamo(script: Script, call: Call, installed: Installed) -> bool | Non
 def dynamo_default(script: Script, installed: Installed) -> Iterator[Problem]:
     """Does the export rely on the old exporter's arguments under a torch whose default is the new one?"""
     for call in script.named("torch.onnx.export"):
-        if "dynamo" in call.keywords or not installed.at_least("torch", "2.9"):
+        asked = script.constant(call.keywords.get("dynamo"), call.scope)
+        if asked is not True and ("dynamo" in call.keywords or not installed.at_least("torch", "2.9")):
             continue
-        if "dynamic_axes" in call.keywords:
+        if "dynamic_axes" in call.keywords and asked is not True:
             title = t(
                 "Since torch 2.9 the default exporter is dynamo: dynamic_axes is only converted, with a warning, and may be refused."
             )
@@ -33,8 +34,12 @@ def dynamo_default(script: Script, installed: Installed) -> Iterator[Problem]:
                 t("Pass dynamic_shapes, or dynamo=False for the old exporter."),
             )
         if installed.is_missing("onnxscript"):
-            title = t(
-                "The default exporter of torch 2.9 and newer imports onnxscript, which is not installed."
+            title = (
+                t("The dynamo exporter of torch imports onnxscript, which is not installed.")
+                if asked is True
+                else t(
+                    "The default exporter of torch 2.9 and newer imports onnxscript, which is not installed."
+                )
             )
             yield problem(
                 "needed-package-missing",
@@ -50,7 +55,9 @@ def dynamo_default(script: Script, installed: Installed) -> Iterator[Problem]:
 def fixed_axes(script: Script, installed: Installed) -> Iterator[Problem]:
     """Are batch and length frozen at the example's?"""
     for call in script.named("torch.onnx.export"):
-        if {"dynamic_axes", "dynamic_shapes"} & set(call.keywords) or call.has_double_star:
+        given = [call.keywords[name] for name in ("dynamic_axes", "dynamic_shapes") if name in call.keywords]
+        empty = [_is_empty(script.value_of(node, call.scope)) for node in given]
+        if (given and not all(empty)) or call.has_double_star:
             continue
         text = (
             "input_ids" in ast.unparse(call.node)
@@ -64,32 +71,39 @@ def fixed_axes(script: Script, installed: Installed) -> Iterator[Problem]:
         yield problem("onnx-fixed-axes", "warn" if text else "note", call, title, advice)
 
 
+def _is_empty(node: ast.expr | None) -> bool:
+    return (isinstance(node, ast.Constant) and node.value is None) or (isinstance(node, ast.Dict) and not node.keys)  # fmt: skip
+
+
 @rule
 def training_mode(script: Script, installed: Installed) -> Iterator[Problem]:
     """Is a model exported, or compared with its export, while dropout and batch norm still train?"""
     for call in script.named("torch.onnx.export"):
-        model = call.node.args[0] if call.node.args else call.keywords.get("model")
-        if not isinstance(model, ast.Name) or not _may_be_training(script, model.id, call):
+        node = call.argument(0, "model")
+        model = script.resolve(node) if node is not None else ""
+        if not model or not _may_be_training(script, model, call):
             continue
-        compared = [other for other in script.calls if other.name == model.id and other.scope == call.scope]
+        compared = [other for other in script.calls if other.name == model and other.scope == call.scope]
         if not compared and _uses_dynamo(script, call, installed) is not True:
             continue  # the old exporter switches to eval by itself; without a comparison nothing is wrong
         title = t(
             "{model} is never set to eval(): dropout and batch norm train, so outputs are random and differ from the exported model's.",
-            model=model.id,
+            model=model,
         )
         yield problem(
             "onnx-export-in-train-mode",
             "fail",
             call,
             title,
-            t("{model}.eval() before the export and the comparison.", model=model.id),
+            t("{model}.eval() before the export and the comparison.", model=model),
         )
 
 
 def _may_be_training(script: Script, name: str, export: Call) -> bool:
     """Return whether ``name`` is certainly built here in training mode and never set to eval before the export."""
-    values = [value for _, value in script.assigned.get((export.scope, name), [])]
+    values = [value for value, _ in script.attributes_given.get(name, [])]
+    for depth in range(len(export.scope), -1, -1):
+        values = values or [value for _, value in script.assigned.get((export.scope[:depth], name), [])]
     built = bool(values) and all(
         isinstance(value, ast.Call) and not script.resolve(value.func).endswith("from_pretrained")
         for value in values
@@ -97,10 +111,6 @@ def _may_be_training(script: Script, name: str, export: Call) -> bool:
     retrained = any(
         call.method == "train" and call.receiver == name and not call.node.args for call in script.calls
     )
-    evaluated = any(
-        call.method == "eval" and call.receiver == name and call.order < export.order for call in script.calls
-    )
-    chained = any(
-        isinstance(value, ast.Call) and script.resolve(value.func).endswith(".eval") for value in values
-    )
+    evaluated = any(call.receiver == name and call.order < export.order for call in script.methods("eval"))
+    chained = any("eval()" in ast.unparse(value) or "from_pretrained" in ast.unparse(value) for value in values)  # fmt: skip
     return (built or retrained) and not evaluated and not chained

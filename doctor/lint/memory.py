@@ -1,4 +1,4 @@
-"""Memory that a script loses: retries inside except, logits piled up, losses kept with their graphs."""
+"""Memory that a script loses: logits piled up, losses kept with their graphs."""
 
 from __future__ import annotations
 
@@ -8,45 +8,6 @@ from collections.abc import Iterator
 
 from doctor.lint import Call, Installed, Problem, Script, problem, rule
 from doctor.model import t
-
-
-@rule
-def retry_inside_except(script: Script, installed: Installed) -> Iterator[Problem]:
-    """Is an out-of-memory retried inside the except block, where the failed frames are still held?"""
-    for node in ast.walk(script.tree):
-        if not isinstance(node, ast.Try):
-            continue
-        tried = {ast.unparse(call.func) for statement in node.body for call in _calls_in(statement)}
-        for handler in node.handlers:
-            if not _catches_oom(script, handler):
-                continue
-            for statement in handler.body:
-                again = next((call for call in _calls_in(statement) if ast.unparse(call.func) in tried), None)
-                if again is not None:
-                    title = t(
-                        "The retry runs inside the except block: the exception still holds the failed step's tensors."
-                    )
-                    advice = t("Set a flag in the handler and retry after the try statement has been left.")
-                    yield problem("oom-retry-inside-except", "warn", again, title, advice)
-                    break
-
-
-def _calls_in(node: ast.AST) -> Iterator[ast.Call]:
-    return (item for item in ast.walk(node) if isinstance(item, ast.Call))
-
-
-def _catches_oom(script: Script, handler: ast.ExceptHandler) -> bool:
-    kinds = (
-        handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type] if handler.type else []
-    )
-    names = [script.resolve(kind) for kind in kinds]
-    if any(name.endswith("OutOfMemoryError") for name in names):
-        return True
-    return "RuntimeError" in names and any(
-        isinstance(item, ast.Constant) and isinstance(item.value, str) and "out of memory" in item.value
-        for item in ast.walk(handler)
-    )
-
 
 # AutoModelForCausalLM, GPT2LMHeadModel, BertForMaskedLM: logits of one row per token and one column per vocabulary entry
 _LANGUAGE_MODEL = re.compile(
@@ -59,11 +20,11 @@ _LANGUAGE_MODEL_NAME = re.compile(r"(?:^|_)(?:lm|llm|gpt\d?|causal|language_mode
 def logits_pile_up(script: Script, installed: Installed) -> Iterator[Problem]:
     """Does evaluation keep a language model's logits of the whole set on the card?"""
     for trainer in script.calls:
-        if trainer.method != "Trainer" or "compute_metrics" not in trainer.keywords:
+        if script.kind_of(trainer) != "Trainer" or "compute_metrics" not in trainer.keywords:
             continue
         if "preprocess_logits_for_metrics" in trainer.keywords or trainer.has_double_star:
             continue
-        settings = [call for call in script.calls if call.method == "TrainingArguments"]
+        settings = [call for call in script.calls if script.kind_of(call) == "TrainingArguments"]
         if any(
             {"eval_accumulation_steps", "batch_eval_metrics", "prediction_loss_only"} & set(call.keywords)
             or call.has_double_star
@@ -81,11 +42,11 @@ def logits_pile_up(script: Script, installed: Installed) -> Iterator[Problem]:
 
 
 def _is_language_model(script: Script, trainer: Call) -> bool:
-    model = trainer.keywords.get("model") or (trainer.node.args[0] if trainer.node.args else None)
-    if isinstance(model, ast.Name) and _LANGUAGE_MODEL_NAME.search(model.id):
-        return True
+    model = trainer.argument(0, "model")
     made = script.value_of(model, trainer.scope)
-    return isinstance(made, ast.Call) and bool(_LANGUAGE_MODEL.search(script.resolve(made.func)))
+    if isinstance(made, ast.Call):
+        return bool(_LANGUAGE_MODEL.search(script.resolve(made.func)))
+    return isinstance(model, ast.Name) and bool(_LANGUAGE_MODEL_NAME.search(model.id))
 
 
 @rule

@@ -12,8 +12,11 @@ from doctor.model import t
 _ADAMS = {"Adam", "AdamW", "NAdam", "RAdam", "Adamax"}
 # bert-base-chinese, roberta-large, BertForSequenceClassification ...: encoders that 1e-3 on all weights destroys
 _ENCODERS = re.compile(r"bert|electra|ernie|xlnet|deberta", re.IGNORECASE)
+# AutoModelForCausalLM(Qwen/Qwen2.5-0.5B), GPT2LMHeadModel; T5 alone is trained at 1e-3, with Adafactor
+_DECODERS = re.compile(r"ForCausalLM|LMHead", re.IGNORECASE)
 ENCODER_LR_LIMIT = 5e-4
 """Twenty-five times the usual 2e-5; the encoders' papers use 1e-5 to 1e-4."""
+DECODER_LR_LIMIT = 2e-3
 ANY_LR_LIMIT = 5e-3
 
 
@@ -25,17 +28,9 @@ def learning_rate(script: Script, installed: Installed) -> Iterator[Problem]:
     names = list(_pretrained_names(script))
     if not names:
         return
-    limit = ENCODER_LR_LIMIT if any(_ENCODERS.search(name) for name in names) else ANY_LR_LIMIT
     for call in script.calls:
-        node = (
-            call.keywords.get("lr")
-            if call.method in _ADAMS
-            else call.keywords.get("learning_rate")
-            if call.method.endswith("TrainingArguments")
-            else None
-        )
-        rate = script.constant(node, call.scope)
-        if isinstance(rate, float) and rate >= limit and _whole_model(call):
+        rate = script.constant(_rate_of(script, call), call.scope)
+        if isinstance(rate, (int, float)) and rate >= _limit(names) and _whole_model(script, call):
             title = t(
                 "A learning rate of {rate} on all weights of a pretrained model ({model}) destroys what it knows.",
                 rate=f"{rate:g}",
@@ -45,6 +40,19 @@ def learning_rate(script: Script, installed: Installed) -> Iterator[Problem]:
                 "Start at 2e-5 (1e-5 to 1e-4 for encoders) with warm-up; a higher rate is for the new head alone."
             )
             yield problem("learning-rate-too-high", "warn", call, title, advice)
+
+
+def _limit(names: list[str]) -> float:
+    if any(_ENCODERS.search(name) for name in names):
+        return ENCODER_LR_LIMIT
+    return DECODER_LR_LIMIT if all(_DECODERS.search(name) for name in names) else ANY_LR_LIMIT
+
+
+def _rate_of(script: Script, call: Call) -> ast.expr | None:
+    if call.method in _ADAMS:
+        return call.argument(1, "lr")
+    kind = script.kind_of(call)
+    return call.keywords.get("learning_rate") if kind.endswith("TrainingArguments") else None
 
 
 def _pretrained_names(script: Script) -> Iterator[str]:
@@ -68,135 +76,19 @@ def _from_scratch(script: Script) -> bool:
     return any(True for _ in script.methods("from_config"))
 
 
-def _whole_model(call: Call) -> bool:
+# self.model.parameters() is the whole of it, self.classifier.parameters() is not
+_PART = re.compile(r"head|classif|fc|proj|linear|crf|decoder|adapter|prompt|pooler|out(?:put)?$", re.IGNORECASE)  # fmt: skip
+
+
+def _whole_model(script: Script, call: Call) -> bool:
     """Return whether an optimizer gets ``model.parameters()`` as it is (TrainingArguments always trains everything)."""
-    if call.method.endswith("TrainingArguments"):
+    if call.method not in _ADAMS:
         return True
-    first = call.node.args[0] if call.node.args else None
-    return (
-        isinstance(first, ast.Call)
-        and isinstance(first.func, ast.Attribute)
-        and first.func.attr == "parameters"
-        and isinstance(first.func.value, ast.Name)
-    )
-
-
-@rule
-def fused_before_cuda(script: Script, installed: Installed) -> Iterator[Problem]:
-    """Is a fused optimizer built before its model is on the card?"""
-    if installed.at_least("torch", "2.4") is not False:
-        return
-    for call in script.calls:
-        if (
-            call.method not in (*_ADAMS, "SGD")
-            or script.constant(call.keywords.get("fused"), call.scope) is not True
-        ):
-            continue
-        first = call.node.args[0] if call.node.args else None
-        model = (
-            script.resolve(first.func.value)
-            if isinstance(first, ast.Call) and isinstance(first.func, ast.Attribute)
-            else ""
-        )
-        moves = [
-            other
-            for other in script.methods("to", "cuda")
-            if other.receiver == model and other.scope == call.scope
-        ]
-        if model and moves and all(move.order > call.order for move in moves):
-            title = t("fused=True while the parameters are still on the CPU: before torch 2.4 that raises.")
-            yield problem(
-                "optimizer-before-cuda",
-                "fail",
-                call,
-                title,
-                t("Move the model first, then build the optimizer."),
-            )
-
-
-@rule
-def accumulation(script: Script, installed: Installed) -> Iterator[Problem]:
-    """Is the loss of accumulated micro-batches left undivided, or the last window never stepped?"""
-    for node in ast.walk(script.tree):
-        if not isinstance(node, (ast.For, ast.While)):
-            continue
-        guard = next((item for item in node.body if isinstance(item, ast.If) and _steps_every_n(item)), None)
-        backward = next(
-            (
-                item
-                for item in _calls(node)
-                if isinstance(item.func, ast.Attribute) and item.func.attr == "backward"
-            ),
-            None,
-        )
-        if guard is None or backward is None or _inner_loop_has(node, backward):
-            continue
-        count = _modulus(guard.test)
-        if not _divides(script, node, backward):
-            title = t(
-                "The loss is not divided by the {count} micro-batches of a step: gradients are that many times too large, and clipping bites too early.",
-                count=count,
-            )
-            yield problem(
-                "accumulation-loss-not-scaled",
-                "warn",
-                backward,
-                title,
-                t("(loss / {count}).backward()", count=count),
-            )
-        test = ast.unparse(guard.test)
-        if "len(" not in test and " or " not in test and not _steps_after(script, node):
-            title = t(
-                "The last batches of an epoch are dropped (or leak into the next) when their number is no multiple of {count}.",
-                count=count,
-            )
-            yield problem(
-                "last-window-dropped", "note", guard, title, t("Also step when the loader is at its end.")
-            )
-
-
-def _calls(node: ast.AST) -> Iterator[ast.Call]:
-    return (item for item in ast.walk(node) if isinstance(item, ast.Call))
-
-
-def _steps_every_n(node: ast.If) -> bool:
-    return bool(_modulus(node.test)) and any(
-        isinstance(call.func, ast.Attribute) and call.func.attr == "step" for call in _calls(node)
-    )
-
-
-def _modulus(test: ast.expr) -> str:
-    """Return N of ``step % N == 0`` (also ``(step + 1) % N``), or an empty string."""
-    for item in ast.walk(test):
-        if isinstance(item, ast.BinOp) and isinstance(item.op, ast.Mod):
-            return ast.unparse(item.right)
-    return ""
-
-
-def _inner_loop_has(outer: ast.For | ast.While, call: ast.Call) -> bool:
-    return any(
-        call in list(_calls(inner))
-        for inner in ast.walk(outer)
-        if isinstance(inner, (ast.For, ast.While)) and inner is not outer
-    )
-
-
-def _divides(script: Script, loop: ast.AST, backward: ast.Call) -> bool:
-    """Return whether the loss is divided anywhere in the loop, or by the engine that runs backward."""
-    if any(isinstance(item, ast.Div) for item in ast.walk(loop)):
-        return True
-    text = ast.unparse(backward.func)
-    if text.startswith(("accelerator.", "self.accelerator.", "fabric.", "model_engine.", "engine.")):
-        return True
-    return any(
-        isinstance(item, ast.keyword) and item.arg in ("gradient_accumulation_steps", "num_items_in_batch")
-        for item in ast.walk(loop)
-    )
-
-
-def _steps_after(script: Script, loop: ast.AST) -> bool:
-    end = getattr(loop, "end_lineno", 0) or 0
-    return any(call.line > end and call.method == "step" for call in script.calls)
+    first = script.value_of(call.node.args[0], call.scope) if call.node.args else None
+    if not isinstance(first, ast.Call) or not isinstance(first.func, ast.Attribute):
+        return False
+    owner = script.resolve(first.func.value)
+    return first.func.attr == "parameters" and bool(owner) and not _PART.search(owner.rpartition(".")[2])
 
 
 @rule

@@ -1,4 +1,4 @@
-"""Mixed precision: scalers, unscaling, clipping, and weights of the wrong type."""
+"""Mixed precision: weights of the wrong type, models that overflow in fp16, attention that a card has no kernels for."""
 
 from __future__ import annotations
 
@@ -20,20 +20,24 @@ def is_fp16(script: Script, node: ast.expr | None, call: Call) -> bool:
     return isinstance(value, ast.expr) and script.resolve(value) in ("torch.float16", "torch.half")
 
 
+def _asks_for_fp16(script: Script, call: Call) -> bool:
+    """TrainingArguments(fp16=True), Accelerator(mixed_precision="fp16"), Trainer(precision=16) of Lightning, GradScaler()."""
+    kind = script.kind_of(call)
+    if kind.endswith(("TrainingArguments", "SFTConfig", "DPOConfig")):
+        node = call.keywords.get("fp16")
+        value = script.value_of(node, call.scope)
+        if_there = isinstance(value, ast.Call) and script.resolve(value.func) == "torch.cuda.is_available"
+        return if_there or script.constant(node, call.scope) is True
+    if kind == "Accelerator":
+        return script.constant(call.keywords.get("mixed_precision"), call.scope) == "fp16"
+    if kind in ("Trainer", "Fabric") and "precision" in call.keywords:
+        return script.constant(call.keywords["precision"], call.scope) in (16, "16", "16-mixed")
+    return kind == "GradScaler" and script.constant(call.keywords.get("enabled"), call.scope) is not False
+
+
 def trains_in_fp16(script: Script) -> Call | None:
-    """Return the call that turns a GradScaler on: TrainingArguments(fp16=True) or a scaler itself."""
-    for call in script.calls:
-        if (
-            call.method.endswith("TrainingArguments")
-            and script.constant(call.keywords.get("fp16"), call.scope) is True
-        ):
-            return call
-        if (
-            call.method == "GradScaler"
-            and script.constant(call.keywords.get("enabled"), call.scope) is not False
-        ):
-            return call
-    return None
+    """Return the call that turns a GradScaler on, the scaler itself included; None when nothing does."""
+    return next((call for call in script.calls if _asks_for_fp16(script, call)), None)
 
 
 @rule
@@ -42,72 +46,64 @@ def fp16_weights(script: Script, installed: Installed) -> Iterator[Problem]:
     scaler = trains_in_fp16(script)
     if scaler is None:
         return
+    for call in (*_loaded_in_half(script, installed), *_cast_to_half(script, scaler)):
+        title = t(
+            'The model is loaded in fp16 and trained with a GradScaler: "Attempting to unscale FP16 gradients".'
+        )
+        advice = t("Load in float32 and let autocast make the fp16; or bf16=True without a scaler.")
+        yield problem("fp16-params-with-gradscaler", "fail", call, title, advice)
+
+
+def _loaded_in_half(script: Script, installed: Installed) -> Iterator[Call]:
     adapters = any(call.method == "get_peft_model" for call in script.calls)
+    # From 0.12 on peft keeps the adapters of a half-precision model in float32.
     copies = any("modules_to_save" in call.keywords for call in script.calls)
+    in_half = copies or installed.at_least("peft", "0.12") is False
     for call in script.methods("from_pretrained"):
         node = call.keywords.get("torch_dtype") or call.keywords.get("dtype")
         quantised = {"quantization_config", "load_in_8bit", "load_in_4bit"} & set(call.keywords)
-        if is_fp16(script, node, call) and not quantised and (not adapters or copies):
-            title = t(
-                'The model is loaded in fp16 and trained with a GradScaler: "Attempting to unscale FP16 gradients".'
-            )
-            advice = t("Load in float32 and let autocast make the fp16; or bf16=True without a scaler.")
-            yield problem("fp16-params-with-gradscaler", "fail", call, title, advice)
+        if is_fp16(script, node, call) and not quantised and (not adapters or in_half):
+            if not _is_frozen(script, _name_given_to(script, call)):
+                yield call
 
 
-@rule
-def clip_before_unscale(script: Script, installed: Installed) -> Iterator[Problem]:
-    """Are gradients clipped while they are still scaled?"""
-    for clip in script.methods("clip_grad_norm_", "clip_grad_value_"):
-        if clip.receiver.rpartition(".")[2] in ("accelerator", "fabric", "self"):
-            continue
-        mates = [call for call in script.calls if call.scope == clip.scope]
-        scaled = [call for call in mates if call.method == "scale" and _is_scaler(script, call)]
-        if not scaled or not any(call.method == "backward" for call in mates):
-            continue
-        if not any(call.method == "unscale_" and call.order < clip.order for call in mates):
-            title = t(
-                "Gradients are clipped while still multiplied by the loss scale, so the limit is meaningless."
-            )
-            advice = t("Call scaler.unscale_(optimizer) once before clip_grad_norm_.")
-            yield problem("clip-before-unscale", "fail", clip, title, advice)
+def _name_given_to(script: Script, call: Call) -> str:
+    """Return the variable that holds what ``call`` made; empty when there is none."""
+    for (_, name), values in script.assigned.items():
+        if any(value is call.node for _, value in values):
+            return name
+    return ""
 
 
-def _is_scaler(script: Script, call: Call) -> bool:
-    value = (
-        script.value_of(call.node.func.value, call.scope)
-        if isinstance(call.node.func, ast.Attribute)
-        else None
+def _is_frozen(script: Script, name: str) -> bool:
+    return bool(name) and any(
+        call.receiver == name and call.node.args and script.constant(call.node.args[0]) is False
+        for call in script.methods("requires_grad_")
     )
-    made = isinstance(value, ast.Call) and script.resolve(value.func).endswith("GradScaler")
-    return made or "scaler" in call.receiver.lower()
 
 
-@rule
-def unscale_twice(script: Script, installed: Installed) -> Iterator[Problem]:
-    """Is unscale_ called twice for one optimizer without an update between?"""
-    seen: dict[tuple[str, int], Call] = {}
-    for call in script.calls:
-        key = (ast.unparse(call.node.args[0]) if call.node.args else "", call.block)
-        if call.method == "unscale_":
-            if key in seen and seen[key].scope == call.scope:
-                title = t("unscale_ is called a second time before scaler.update(): RuntimeError.")
-                yield problem(
-                    "unscale-twice",
-                    "fail",
-                    call,
-                    title,
-                    t("Unscale once per optimizer step, before clipping."),
-                )
-            seen[key] = call
-        elif call.method == "update" and "scaler" in call.receiver.lower():
-            seen = {}
+_MODEL = re.compile(r"(?:^|[._])(?:model|net|network|unet|backbone|bert|student|transformer|generator)\d*$", re.IGNORECASE)  # fmt: skip
+_BUILDS = ("__init__", "main", "setup", "build", "build_model", "get_model", "load_model", "create_model")
+
+
+def _cast_to_half(script: Script, scaler: Call) -> Iterator[Call]:
+    """Yield ``model.half()`` and ``model.to(torch.float16)`` of a model that is trained where the scaler is."""
+    for call in script.methods("half", "to"):
+        if call.method == "half":
+            cast = not call.node.args
+        else:
+            cast = any(is_fp16(script, one, call) for one in (*call.node.args, call.keywords.get("dtype")))
+        together = call.scope in ((), scaler.scope) or call.scope[-1] in _BUILDS
+        if cast and together and _MODEL.search(call.receiver) and not _is_frozen(script, call.receiver):
+            yield call
 
 
 # google/flan-t5-base, google/mt5-small, t5-base: pretrained in bf16; their activations overflow fp16
 _BF16_FAMILIES = re.compile(
-    r"(?:^|[/_-])(?:m?t5|umt5|byt5|flan-t5|long-t5|t0|gemma)(?:[-_.\d]|$)", re.IGNORECASE
+    r"(?:^|[/_-])(?:(?!gp)[a-z]{0,5}t5p?|t0(?:pp|_3b)?|gemma)(?:[-_.\d]|$)", re.IGNORECASE
 )
+# T5ForConditionalGeneration, MT5EncoderModel, Gemma2ForCausalLM
+_BF16_CLASSES = re.compile(r"^(?:U?M?T5|LongT5|Gemma\d?)(?:For|Model|Encoder)")
 
 
 @rule
@@ -117,8 +113,11 @@ def fp16_on_bf16_models(script: Script, installed: Installed) -> Iterator[Proble
     if scaler is None:
         return
     for call in script.methods("from_pretrained"):
-        name = script.constant(call.node.args[0], call.scope) if call.node.args else None
-        if isinstance(name, str) and _BF16_FAMILIES.search(name) and not _is_tokenizer(call):
+        given = script.constant(call.node.args[0], call.scope) if call.node.args else None
+        kind = call.receiver.rpartition(".")[2]
+        name = given if isinstance(given, str) else kind
+        known = bool(isinstance(given, str) and _BF16_FAMILIES.search(given)) or bool(_BF16_CLASSES.match(kind))  # fmt: skip
+        if known and not _is_tokenizer(call):
             title = t("{model} was pretrained in bf16 and overflows in fp16: loss NaN or 0.", model=name)
             capability = installed.lowest_capability()
             old_card = capability is not None and capability < (8, 0)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+from doctor.lint.values import follow, items_of, literal, options_of
 
 Scope = tuple[str, ...]
 
@@ -30,6 +32,12 @@ class Call:
     """How many loops are around it within its function."""
     guarded: bool
     """It stands under an ``if`` within its function."""
+    blocks: tuple[int, ...] = ()
+    """The statement lists around it, the outermost first."""
+    spread: dict[str, ast.expr] = field(default_factory=dict)
+    """What ``**options`` brings, where the dictionary is a literal."""
+    hides_arguments: bool = False
+    """``f(**options)`` with a dictionary that cannot be seen here."""
 
     @property
     def line(self) -> int:
@@ -45,12 +53,18 @@ class Call:
 
     @cached_property
     def keywords(self) -> dict[str, ast.expr]:
-        return {word.arg: word.value for word in self.node.keywords if word.arg}
+        return self.spread | {word.arg: word.value for word in self.node.keywords if word.arg}
 
     @property
     def has_double_star(self) -> bool:
         """``f(**options)``: arguments that cannot be seen here."""
-        return any(word.arg is None for word in self.node.keywords)
+        return self.hides_arguments
+
+    def argument(self, place: int, name: str) -> ast.expr | None:
+        """Return the argument that stands at ``place`` or is called ``name``."""
+        plain = self.node.args[: place + 1]
+        given = plain[place] if len(plain) > place and not any(isinstance(one, ast.Starred) for one in plain) else None  # fmt: skip
+        return given if given is not None else self.keywords.get(name)
 
 
 @dataclass
@@ -69,6 +83,16 @@ class Script:
     """(scope, variable) -> the (line, value) pairs it was given."""
     augmented: list[tuple[Scope, ast.AugAssign]] = field(default_factory=list)
     """``x += y`` and its kin, with the functions around them."""
+    attributes_given: dict[str, list[tuple[ast.expr, Scope]]] = field(default_factory=dict)
+    """``self.rate`` -> the (value, scope) pairs it was given."""
+    attribute_lines: dict[str, int] = field(default_factory=dict)
+    """Dotted name of each attribute chain through an import -> the first line it stands on."""
+    functions: dict[Scope, ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=dict)
+    bases: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Class of this script -> the dotted names of its bases."""
+    classes: dict[str, ast.ClassDef] = field(default_factory=dict)
+    options: dict[str, ast.expr] = field(default_factory=dict)
+    """Command-line option -> its default."""
 
     def resolve(self, node: ast.expr) -> str:
         """Return the dotted name of a name or attribute chain through the imports; empty for anything else."""
@@ -91,26 +115,27 @@ class Script:
 
     def value_of(self, node: ast.expr | None, scope: Scope = ()) -> ast.expr | None:
         """Follow a variable to the one value it was given, else return ``node`` itself."""
-        if isinstance(node, ast.Name):
-            for depth in range(len(scope), -1, -1):
-                values = self.assigned.get((scope[:depth], node.id))
-                if values:
-                    return values[-1][1] if len(values) == 1 else node
-        return node
+        return follow(self, node, scope)
 
     def constant(self, node: ast.expr | None, scope: Scope = ()) -> object:
-        """Return the literal that ``node`` is (through one variable), or None."""
-        node = self.value_of(node, scope)
-        if isinstance(node, ast.Constant):
-            return node.value
-        if (
-            isinstance(node, ast.UnaryOp)
-            and isinstance(node.op, ast.USub)
-            and isinstance(node.operand, ast.Constant)
-        ):
-            value = node.operand.value
-            return -value if isinstance(value, (int, float)) else None
-        return None
+        """Return the literal that ``node`` comes to (through variables and options), or None."""
+        return literal(self, node, scope)
+
+    def kind(self, name: str) -> str:
+        """Return the dotted name of the library class that a class of this script stands for, else ``name``."""
+        seen: set[str] = set()
+        while name in self.bases and name not in seen:
+            seen.add(name)
+            name = next(iter(self.bases[name]), name)
+        return name
+
+    def kind_of(self, call: Call) -> str:
+        """Return the last part of :meth:`kind` of what is called: ``Trainer`` for ``MyTrainer(...)``."""
+        return self.kind(call.name).rpartition(".")[2]
+
+    def is_local(self, call: Call) -> bool:
+        """Return whether a class of this script is called."""
+        return call.name in self.bases
 
     def mentions(self, word: str) -> bool:
         """Return whether ``word`` is imported, or is part of a name, attribute or string of the script."""
@@ -153,7 +178,22 @@ def parse(source: str, path: str) -> Script:
     ]
     script = Script(ast.parse("\n".join(lines) + "\n", filename=path), path, lines)
     _Reader(script).visit(script.tree)
+    script.calls = [_with_spread(script, call) for call in script.calls]
+    script.options = dict(options_of(script.calls))
     return script
+
+
+def _with_spread(script: Script, call: Call) -> Call:
+    starred = [word.value for word in call.node.keywords if word.arg is None]
+    if not starred:
+        return call
+    spread: dict[str, ast.expr] = {}
+    hidden = False
+    for node in starred:
+        items = items_of(follow(script, node, call.scope))
+        hidden = hidden or items is None
+        spread |= items or {}
+    return replace(call, spread=spread, hides_arguments=hidden)
 
 
 class _Reader(ast.NodeVisitor):
@@ -165,6 +205,7 @@ class _Reader(ast.NodeVisitor):
         self.loops = 0
         self.guards = 0
         self.block = 0
+        self.blocks: tuple[int, ...] = ()
 
     # -- names ---------------------------------------------------------------------------------------------------
     def visit_Import(self, node: ast.Import) -> None:
@@ -201,6 +242,15 @@ class _Reader(ast.NodeVisitor):
         elif isinstance(target, ast.Attribute):
             name = self.script.resolve(target)
             self.script.assigned.setdefault(((), name), []).append((line, value))
+            self.script.attributes_given.setdefault(name, []).append((value, self.scope))
+        elif isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
+            if len(target.elts) == len(value.elts):
+                for one, given in zip(target.elts, value.elts, strict=True):
+                    self._assign(one, given, line)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            # model, opt = accelerator.prepare(model, opt): what each of them is now, only the call knows
+            for one in target.elts:
+                self._assign(one, value, line)
 
     # -- structure -----------------------------------------------------------------------------------------------
     def _inside(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
@@ -208,6 +258,11 @@ class _Reader(ast.NodeVisitor):
             self.visit(outside)
         kept = self.scope, self.loops, self.guards
         self.scope, self.loops, self.guards = (*self.scope, node.name), 0, 0
+        if isinstance(node, ast.ClassDef):
+            self.script.bases[node.name] = tuple(filter(None, map(self.script.resolve, node.bases)))
+            self.script.classes[node.name] = node
+        else:
+            self.script.functions[self.scope] = node
         self._statements(node.body)
         self.scope, self.loops, self.guards = kept
 
@@ -217,10 +272,11 @@ class _Reader(ast.NodeVisitor):
         self._statements(node.body)
 
     def _statements(self, body: list[ast.stmt]) -> None:
-        kept, self.block = self.block, id(body)
+        kept = self.block, self.blocks
+        self.block, self.blocks = id(body), (*self.blocks, id(body))
         for statement in body:
             self.visit(statement)
-        self.block = kept
+        self.block, self.blocks = kept
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
         self.visit(node.iter)
@@ -257,6 +313,12 @@ class _Reader(ast.NodeVisitor):
         for body in (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody):
             self._statements(body)
 
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        name = self.script.resolve(node)
+        if name:
+            self.script.attribute_lines.setdefault(name, node.lineno)
+        self.generic_visit(node)
+
     def visit_Call(self, node: ast.Call) -> None:
         self.visit(node.func)
         for argument in (*node.args, *(word.value for word in node.keywords)):
@@ -264,6 +326,6 @@ class _Reader(ast.NodeVisitor):
         self.script.calls.append(
             Call(
                 node, self.script.resolve(node.func) or _written(node.func), self.scope, self.block,
-                len(self.script.calls), self.loops, self.guards > 0,
+                len(self.script.calls), self.loops, self.guards > 0, self.blocks,
             )
         )  # fmt: skip

@@ -75,9 +75,7 @@ def to_snapshot(case_id: str, facts: Mapping[str, Any]) -> tuple[Snapshot, list[
         "driver": _driver(seen, found),
         "gpus": _gpus(seen),
         "gpu_processes": _gpu_processes(seen),
-        "kernel_log": ok(KernelLog(lines=tuple(found.kernel_log), complete=False))
-        if found.kernel_log
-        else _nothing(),
+        "kernel_log": _kernel_log(seen, found),
         "python": _python(seen),
         "packages": installed.packages(seen, found),
         "torch": _torch(seen, found),
@@ -92,6 +90,16 @@ def to_snapshot(case_id: str, facts: Mapping[str, Any]) -> tuple[Snapshot, list[
     }
     snapshot = Snapshot(label=case_id, tool="tests.cases", facts=Facts(**readings))
     return snapshot, seen.unknown() + [f"files.{path}" for path in found.unknown]
+
+
+# NVRM: Xid (PCI:0000:4e:00): 48, ... | pcieport 0000:00:01.0: AER: Corrected error | Out of memory: Killed process 41 (python)
+_FROM_THE_KERNEL = re.compile(r"NVRM:|\bAER:|pcieport|Killed process \d+|nvidia-nvswitch")
+
+
+def _kernel_log(seen: Seen, found: files.Found) -> Reading[KernelLog]:
+    """Return the kernel's lines: of a log file, and those that stand in the case's log."""
+    lines = found.kernel_log + [line for line in seen.get("log", []) if _FROM_THE_KERNEL.search(line)]
+    return ok(KernelLog(lines=tuple(lines), complete=False)) if lines else _nothing()
 
 
 def _nothing() -> Reading[Any]:
@@ -120,7 +128,9 @@ def _host(seen: Seen, found: files.Found) -> Reading[Host]:
             capabilities_effective=None if capabilities is None else int(str(capabilities), 16),
             yama_ptrace_scope=found.ptrace_scope,
             locale_encoding=seen.take("locale_encoding"),
-            services=dict(seen.take("services", {})),
+            services={
+                name: str(state).split()[0].lower() for name, state in seen.take("services", {}).items()
+            },
         )
     )
 
@@ -166,14 +176,21 @@ def _driver(seen: Seen, found: files.Found) -> Reading[Driver]:
     )
 
 
-_NVML_FIELDS = {
-    "utilization": "utilization_pct",
-    "temperature": "temperature_c",
-    "power": "power_w",
-    "memory": "memory_used_bytes",
-    "clocks": "sm_clock_mhz",
-    "fan": "fan_pct",
-}
+# a word in a case's name of a field (utilization.gpu, nvmlDeviceGetPowerUsage, fan_speed) -> ours
+_NVML_FIELDS = (
+    ("util", "utilization_pct"),
+    ("temp", "temperature_c"),
+    ("power", "power_w"),
+    ("process", "processes"),
+    ("mem", "memory_used_bytes"),
+    ("clock", "sm_clock_mhz"),
+    ("fan", "fan_pct"),
+    ("ecc", "ecc"),
+)
+
+
+def _nvml_field(name: str) -> str:
+    return next((ours for word, ours in _NVML_FIELDS if word in name.lower()), name)
 
 
 def _gpus(seen: Seen) -> Reading[Gpus]:
@@ -188,7 +205,7 @@ def _gpus(seen: Seen) -> Reading[Gpus]:
     named = seen.take("gpus")
     one = {"name": seen.take("gpu", ""), "capability": seen.take("capability", "")}
     total, used = seen.amount("vram_total_mb", MB), seen.amount("vram_used_mb", MB)
-    refused = {_NVML_FIELDS.get(name, name): "Not Supported" for name in seen.take("nvml_not_supported", [])}
+    refused = {_nvml_field(name): "Not Supported" for name in seen.take("nvml_not_supported", [])}
     items = [
         Gpu(
             index=index,
@@ -227,7 +244,9 @@ def _gpu_process(row: Mapping[str, Any], process: Mapping[str, Any] | None, uid:
     return GpuProcess(
         pid=row["pid"],
         gpu_index=row.get("gpu", 0),
-        used_bytes=int(row["mem_mb"] * MB) if "mem_mb" in row else None,
+        used_bytes=next(
+            (int(row[key] * MB) for key in ("mem_mb", "used_mb", "memory_mb", "vram_mb") if key in row), None
+        ),
         command=known.get("cmd"),
         uid=known.get("uid"),
         is_ours=_is_ours(known, uid),
@@ -238,7 +257,12 @@ def _gpu_process(row: Mapping[str, Any], process: Mapping[str, Any] | None, uid:
 def _is_ours(process: Mapping[str, Any], uid: int | None) -> bool | None:
     if "uid" not in process or uid is None:
         return None
-    return bool(process["uid"] == uid and process.get("fds"))
+    return bool(process["uid"] == uid and _open_files(process))
+
+
+def _open_files(row: Mapping[str, Any]) -> tuple[str, ...]:
+    keys = ("fds", "device_files", "devices", "open_files", "open", "files")
+    return tuple(next((row[key] for key in keys if key in row), ()))
 
 
 def _processes(seen: Seen) -> Reading[Processes]:
@@ -253,7 +277,7 @@ def _processes(seen: Seen) -> Reading[Processes]:
             command=row.get("cmd", ""),
             state=row.get("state", ""),
             age_s=row["age_h"] * 3600.0 if "age_h" in row else None,
-            gpu_files=tuple(name for name in row.get("fds", ()) if name.startswith("/dev/nvidia")),
+            gpu_files=tuple(name for name in _open_files(row) if name.startswith("/dev/nvidia")),
             is_ours=_is_ours(row, seen.get("uid")),
         )
         for row in rows
@@ -263,12 +287,15 @@ def _processes(seen: Seen) -> Reading[Processes]:
 
 def _python(seen: Seen) -> Reading[Python]:
     user_site = seen.take("user_site_enabled")
-    conda = seen.take("conda_env")
+    variables = seen.get("env") or {}
+    conda = seen.take("conda_env") or variables.get("CONDA_DEFAULT_ENV")
+    own = any(line.startswith(("env/", "venv/", ".venv/")) or "/envs/" in line for line in seen.get("dist_info", []))  # fmt: skip
+    venv = "VIRTUAL_ENV" in variables or own
     return _or_skipped(
         Python(
             version=seen.take("python"),
             conda_env=conda,
-            kind="conda" if conda else None,
+            kind="conda" if conda else "venv" if venv else None,
             user_site_enabled=user_site,
             # site.py puts the user site in front of the environment's own folder whenever it is enabled
             user_site_before_env=user_site,
@@ -325,7 +352,7 @@ def _workload(seen: Seen) -> Reading[Workload]:
             data_path=seen.take("data_path"),
             data_bytes=seen.amount("data_gb", GB),
             data_files=seen.take("data_files"),
-            num_workers=seen.take("num_workers"),
+            num_workers=seen.take("num_workers", seen.get("training_args", {}).get("dataloader_num_workers")),
             gpu_utilization_pct=seen.take("gpu_util_pct"),
             model_parameters=seen.take("model_params"),
             optimizer=seen.take("optimizer"),

@@ -26,7 +26,7 @@ else:
     import tomli as tomllib
 
 Case = Mapping[str, Any]
-Lint = Callable[[str, Mapping[str, str]], list[Finding]]
+Lint = Callable[[str, Mapping[str, str], str, Snapshot], list[Finding]]
 
 
 @dataclass
@@ -92,7 +92,7 @@ def run_case(case: Case, lint: Lint | None = None) -> Outcome:
     facts, script = case.get("facts", {}), case.get("script")
     snapshot, ignored = machine_of(case["id"], facts, script)
     report = judge(snapshot)
-    findings = report.findings() + _script_findings(script, facts, lint)
+    findings = report.findings() + _script_findings(script, facts, lint, snapshot)
     outcome = Outcome(
         case_id=case["id"],
         area=case.get("area", ""),
@@ -117,14 +117,14 @@ def try_case(case: Case, lint: Lint | None = None) -> Outcome:
         return Outcome(case_id=name, area=str(case.get("area", "")), crashed=[broke])
 
 
-def _script_findings(script: str | None, facts: Case, lint: Lint | None) -> list[Finding]:
+def _script_findings(script: str | None, facts: Case, lint: Lint | None, machine: Snapshot) -> list[Finding]:
     if script is None or lint is None:
         return []
     versions = dict(facts.get("packages", {}))
     for name in ("torch", "python"):
         if name in facts:
             versions[name] = facts[name]
-    return lint(script, versions)
+    return lint(script, versions, "<script>", machine)
 
 
 def machine_of(case_id: str, facts: Case, script: str | None) -> tuple[Snapshot, list[str]]:
@@ -135,7 +135,14 @@ def machine_of(case_id: str, facts: Case, script: str | None) -> tuple[Snapshot,
     given = snapshot.facts.workload.value
     asked = workload_from_script(script)
     if given:
-        asked = msgspec.structs.replace(given, imports=asked.imports, features=asked.features)
+        arguments = asked.training_args | given.training_args
+        asked = msgspec.structs.replace(
+            given,
+            imports=asked.imports,
+            features=asked.features,
+            training_args=arguments,
+            source=asked.source,
+        )
     return with_facts(snapshot, workload=ok(asked, "script")), ignored
 
 
@@ -143,8 +150,8 @@ def _given(findings: list[Finding], report: Report, case: Case, lint: Lint | Non
     case_id, script = case["id"], case.get("script")
 
     def rejudge(changed: Case) -> list[Finding]:
-        machine = judge(machine_of(case_id, changed, script)[0]).findings()
-        return machine + _script_findings(script, changed, lint)
+        machine = machine_of(case_id, changed, script)[0]
+        return judge(machine).findings() + _script_findings(script, changed, lint, machine)
 
     return Given(findings=tuple(findings), report=report, facts=case.get("facts", {}), rejudge=rejudge)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -45,14 +46,20 @@ def storage(seen: Seen) -> Reading[Storage]:
     if not mounts and not probe:
         return Reading(status="skipped")
     bare = Storage(mounts=mounts)
-    probes = (
-        (WriteProbe(path=probe["path"], size_bytes=int(probe.get("mb", 1) * MB), errno=probe["errno"]),)
-        if probe
-        else ()
+    rows = probe if isinstance(probe, list) else [probe] if probe else []
+    probes = tuple(
+        WriteProbe(path=row["path"], size_bytes=int(row.get("mb", 1) * MB), errno=_errno(row.get("errno")))
+        for row in rows
     )
     return ok(
         Storage(mounts=mounts, places=_places(seen.get("env") or {}, bare), write_probes=probes), "case"
     )
+
+
+def _errno(value: int | str | None) -> int:
+    """``122`` | ``"EDQUOT"`` -> 122; 0: the write went well."""
+    number = getattr(errno, value, 0) if isinstance(value, str) else value
+    return number or 0
 
 
 def _mount(path: str, row: Mapping[str, Any]) -> Mount:

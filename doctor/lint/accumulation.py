@@ -1,0 +1,181 @@
+"""Accumulated gradients: is the loss divided, is the last window stepped."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from doctor.lint import Installed, Problem, Script, problem, rule
+from doctor.model import t
+
+Body: TypeAlias = "ast.For | ast.While | ast.FunctionDef"
+
+
+@rule
+def accumulation(script: Script, installed: Installed) -> Iterator[Problem]:
+    """Is the loss of accumulated micro-batches left undivided, or the last window never stepped?"""
+    for node in ast.walk(script.tree):
+        if isinstance(node, (ast.For, ast.While)) or (
+            isinstance(node, ast.FunctionDef) and node.name == "training_step"
+        ):
+            yield from _stepping_every_n(script, node)
+    for node in ast.walk(script.tree):
+        for body in (getattr(node, "body", None), getattr(node, "orelse", None)):
+            if isinstance(body, list):
+                yield from _stepping_after_the_loop(script, body)
+
+
+def _stepping_every_n(script: Script, node: Body) -> Iterator[Problem]:
+    counters = _counters(node)
+    guard = next((item for item in _statements(node) if isinstance(item, ast.If) and _steps_every_n(item, counters)), None)  # fmt: skip
+    backward = _backward_in(node)
+    if guard is None or backward is None or _inner_loop_has(node, backward):
+        return
+    count = _modulus(guard.test, counters)
+    if not _divides(script, node, backward):
+        yield _undivided(backward, count)
+    test = ast.unparse(guard.test)
+    told = "len(" in test or " or " in test or "sync" in test
+    if not told and isinstance(node, (ast.For, ast.While)) and not _steps_after(script, node):
+        title = t(
+            "The last batches of an epoch are dropped (or leak into the next) when their number is no multiple of {count}.",
+            count=count,
+        )
+        advice = t("Also step when the loader is at its end.")
+        yield problem("last-window-dropped", "note", guard, title, advice)
+
+
+def _undivided(backward: ast.Call, count: str) -> Problem:
+    title = t(
+        "The loss is not divided by the {count} micro-batches of a step: gradients are that many times too large, and clipping bites too early.",
+        count=count,
+    )
+    advice = t("(loss / {count}).backward()", count=count)
+    return problem("accumulation-loss-not-scaled", "warn", backward, title, advice)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements that run straight through: those of ``with`` blocks too, not those of conditions."""
+    for item in getattr(node, "body", ()):
+        yield item
+        if isinstance(item, (ast.With, ast.AsyncWith)):
+            yield from _statements(item)
+
+
+def _backward_in(node: ast.AST) -> ast.Call | None:
+    return next(
+        (
+            item
+            for item in _calls(node)
+            if isinstance(item.func, ast.Attribute) and item.func.attr in ("backward", "manual_backward")
+        ),
+        None,
+    )
+
+
+# for micro in batch.chunk(4) | for b in batches[:n] | for _ in range(accumulation_steps)
+_OVER_PARTS = re.compile(r"micro|accum|chunk|split\(|batches", re.IGNORECASE)
+
+
+def _stepping_after_the_loop(script: Script, body: list[ast.stmt]) -> Iterator[Problem]:
+    """A loop over the parts of one step, each with its backward, and the step behind it."""
+    for place, loop in enumerate(body):
+        if not isinstance(loop, ast.For):
+            continue
+        over = f"{ast.unparse(loop.target)} in {ast.unparse(loop.iter)}"
+        backward = _backward_in(loop)
+        if backward is None or not _OVER_PARTS.search(over) or _stops(loop) or _inner_loop_has(loop, backward):  # fmt: skip
+            continue
+        after = [call for statement in body[place + 1 :] for call in _calls(statement)]
+        steps = any(isinstance(call.func, ast.Attribute) and call.func.attr == "step" for call in after)
+        if steps and not _divides(script, loop, backward):
+            yield _undivided(backward, ast.unparse(loop.iter))
+
+
+def _stops(loop: ast.For) -> bool:
+    """The loop steps or clears by itself: nothing is accumulated over it."""
+    return any(
+        isinstance(call.func, ast.Attribute) and call.func.attr in ("step", "zero_grad")
+        for call in _calls(loop)
+    )
+
+
+def _calls(node: ast.AST) -> Iterator[ast.Call]:
+    return (item for item in ast.walk(node) if isinstance(item, ast.Call))
+
+
+def _counters(node: ast.AST) -> set[str]:
+    """Return the names that the loop counts up by one: ``seen += 1``."""
+    return {
+        item.target.id
+        for item in ast.walk(node)
+        if isinstance(item, ast.AugAssign)
+        and isinstance(item.target, ast.Name)
+        and isinstance(item.op, ast.Add)
+        and isinstance(item.value, ast.Constant)
+        and item.value.value == 1
+    }
+
+
+def _steps_every_n(node: ast.If, counters: set[str]) -> bool:
+    return bool(_modulus(node.test, counters)) and any(
+        isinstance(call.func, ast.Attribute) and call.func.attr == "step" for call in _calls(node)
+    )
+
+
+def _modulus(test: ast.expr, counters: set[str]) -> str:
+    """Return N of ``step % N == 0`` (also ``(step + 1) % N``) or ``seen == N``, or an empty string."""
+    for item in ast.walk(test):
+        if isinstance(item, ast.BinOp) and isinstance(item.op, ast.Mod):
+            return ast.unparse(item.right)
+    if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id in counters:
+        return ast.unparse(test.comparators[0]) if isinstance(test.ops[0], (ast.Eq, ast.GtE)) else ""
+    return ""
+
+
+def _inner_loop_has(outer: ast.AST, call: ast.Call) -> bool:
+    return any(
+        call in list(_calls(inner))
+        for inner in ast.walk(outer)
+        if isinstance(inner, (ast.For, ast.While)) and inner is not outer
+    )
+
+
+def _divides(script: Script, body: ast.AST, backward: ast.Call) -> bool:
+    """Return whether what runs backward is divided (or scaled) on its way, or by the engine that runs it."""
+    manual = isinstance(backward.func, ast.Attribute) and backward.func.attr == "manual_backward"
+    if backward.args and not manual:
+        return True  # accelerator.backward(loss), engine.backward(loss), fabric.backward(loss)
+    feeds = _names(backward)
+    nodes = list(ast.walk(body))
+    for _ in range(4):  # loss <- total <- parts
+        for node in nodes:
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                if any(_names(target) & feeds for target in targets):
+                    feeds |= _names(node.value)
+    return any(_scales(node, feeds, backward) for node in nodes) or any(
+        isinstance(item, ast.keyword) and item.arg in ("gradient_accumulation_steps", "num_items_in_batch")
+        for item in nodes
+    )
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and item.id != "self"}
+
+
+def _scales(node: ast.AST, feeds: set[str], backward: ast.Call) -> bool:
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, (ast.Div, ast.Mult)) and bool(_names(node.target) & feeds)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.Mult)):
+        return bool(_names(node.left) & feeds or _names(node.right) & feeds) or node in ast.walk(backward)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr in ("div", "div_", "mul", "mul_", "true_divide") and bool(_names(node.func) & feeds)  # fmt: skip
+    return False
+
+
+def _steps_after(script: Script, loop: ast.AST) -> bool:
+    end = getattr(loop, "end_lineno", 0) or 0
+    return any(call.line > end and call.method == "step" for call in script.calls)

@@ -1,0 +1,97 @@
+"""What torch.load is asked to read, where it reads weights only by default."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from doctor.lint import Call, Installed, Problem, Script, problem, rule
+from doctor.model import t
+
+
+@rule
+def load_of_whole_objects(script: Script, installed: Installed) -> Iterator[Problem]:
+    """Does torch.load read more than tensors where torch 2.6 and newer refuse that by default?"""
+    if not installed.at_least("torch", "2.6"):
+        return
+    for call in script.named("torch.load"):
+        if "weights_only" in call.keywords or "pickle_module" in call.keywords or call.has_double_star:
+            continue
+        read = _objects_read_from(script, call)
+        if _used_as_a_model(script, call):
+            yield _whole_model(call)
+        if read:
+            title = t(
+                "torch.load runs no pickled code by default since 2.6, and {what} of this checkpoint is usually more than tensors.",
+                what=", ".join(read),
+            )
+            advice = t(
+                "For a file you trust: torch.load(path, weights_only=False); better, save plain dictionaries and tensors."
+            )
+            yield problem("torch-load-weights-only-default", "warn", call, title, advice)
+
+
+# Keys under which scripts keep objects of their own classes; numbers and strings are loaded either way.
+_OBJECT_KEYS = {
+    "args",
+    "config",
+    "cfg",
+    "opts",
+    "hparams",
+    "hyper_parameters",
+    "best",
+    "vocab",
+    "model_args",
+    "label_encoder",
+    "scaler_obj",
+}
+
+
+def _objects_read_from(script: Script, call: Call) -> list[str]:
+    names = {
+        name
+        for (scope, name), values in script.assigned.items()
+        for _, value in values
+        if value is call.node and scope == call.scope
+    }
+    read = []
+    for node in ast.walk(script.tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in names:
+            if isinstance(node.slice, ast.Constant) and node.slice.value in _OBJECT_KEYS:
+                read.append(str(node.slice.value))
+    return list(dict.fromkeys(read))
+
+
+def _used_as_a_model(script: Script, call: Call) -> bool:
+    """``model = torch.load(path)`` and then ``model.eval()`` or ``model(x)``: a pickled module, not a state dict."""
+    names = {
+        name
+        for (scope, name), values in script.assigned.items()
+        for _, value in values
+        if value is call.node and (scope == call.scope or "." in name)
+    }
+    chained = any(
+        isinstance(other.node.func, ast.Attribute)
+        and other.node.func.value is call.node
+        and other.method in ("eval", "cuda", "half", "train")
+        for other in script.calls
+    )
+    used = any(
+        (
+            other.receiver in names
+            and other.method in ("eval", "cuda", "parameters", "train", "half", "predict")
+        )
+        or other.name in names
+        for other in script.calls
+    )
+    return chained or used
+
+
+def _whole_model(call: Call) -> Problem:
+    title = t(
+        "A whole model is read: since 2.6 torch.load refuses pickled classes by default (Weights only load failed)."
+    )
+    advice = t(
+        "For a file you trust: torch.load(path, weights_only=False); better, save model.state_dict() and load it into a model that the script makes."
+    )
+    return problem("torch-load-weights-only-default", "fail", call, title, advice)
