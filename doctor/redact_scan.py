@@ -36,12 +36,12 @@ _LOGIN = re.compile(
 _SIGNED = re.compile(r"[?&](?:X-Amz-Signature|sig|signature|access_token|token|auth|key|api_key)=([A-Za-z0-9%+/=_-]{8,})", re.IGNORECASE)  # fmt: skip
 # HF_TOKEN = "abc...", password: 'abc', --hub_token abc
 _ASSIGNED = re.compile(
-    r"""(?P<name>[A-Za-z][\w.-]*)["']?\s*(?:[=:]|\s)\s*(?P<quote>["']?)(?P<value>[^\s"',;)}\]]+)(?P=quote)"""
+    r"""(?:(?P<option>--?[A-Za-z][\w.-]*)\s+|(?P<name>[A-Za-z][\w.-]*)["']?\s*[=:]\s*)(?P<quote>["']?)(?P<value>[^\s"',;)}\]]+)(?P=quote)"""
 )
 # "0123456789abcdef0123456789abcdef01234567", a W&B key, in quotes and on no line that speaks of commits
 _BARE_KEY = re.compile(r"""["'][0-9a-f]{40}["']""")
 _SPEAKS_OF_COMMITS = re.compile(
-    r"commit|sha|rev|digest|hash|checksum|blob|index|tree|ref|fingerprint", re.IGNORECASE
+    r"commit|sha|rev|digest|hash|checksum|blob|index|tree|ref|oid|fingerprint", re.IGNORECASE
 )
 _CODE = re.compile(
     r"[(){}\[\]$<>]|^(?:os|self|args|config|cfg|getenv|None|True|False|str|int|input|lambda)\b"
@@ -107,16 +107,22 @@ def _is_login(match: re.Match[str]) -> bool:
 def _secret_names(line: str) -> Iterator[str]:
     position = 0
     while match := _ASSIGNED.search(line, position):
-        position = match.start("value") if match.start("value") > match.start() else match.end()
-        if is_secret_name(match["name"]) and _is_literal_secret(match["value"], bool(match["quote"])):
-            yield match["name"]
+        position = max(match.start("value"), match.start() + 1)
+        name = match["option"] or match["name"]
+        if is_secret_name(name) and _is_literal_secret(match["value"], is_weak(name)):
+            yield name
 
 
-def _is_literal_secret(value: str, quoted: bool) -> bool:
-    """A value written out: long enough, mixed, no variable, no call, no placeholder."""
-    if _CODE.search(value) or len(value) < 8 or re.fullmatch(r"[xX*.\-_]+", value):
+def is_weak(name: str) -> bool:
+    """``key`` and ``pass`` alone are ordinary words of code; ``api_key`` and ``password`` are not."""
+    return name.lower().strip("-") in ("key", "pass", "auth", "pat", "sig", "signature", "private", "cred") or "license" in name.lower()  # fmt: skip
+
+
+def _is_literal_secret(value: str, weak: bool) -> bool:
+    """A value written out: long enough, letters and digits mixed, no variable, no call, no placeholder."""
+    if _CODE.search(value) or len(value) < (16 if weak else 8) or re.fullmatch(r"[xX*.\-_]+", value):
         return False
     if re.search(r"your|example|placeholder|changeme|dummy|test|xxxx|\*\*\*", value, re.IGNORECASE):
         return False
     mixed = any(one.isdigit() for one in value) and any(one.isalpha() for one in value)
-    return mixed or (quoted and len(value) >= 12 and bool(re.search(r"[-_!@#%^&+=/]", value)))
+    return mixed and not (weak and re.search(r"[./]", value))

@@ -175,9 +175,14 @@ def _install(phase: Phase, folder: Path, options: Options, tell: Tell) -> None:
     code, said = _run(install_argv(phase, folder, options), folder, tell)
     if code == 0:
         return
-    hint = t("no wheel of it can be had; `--yes-to sdists` lets it be built from source") if _wants_source(said, options) else None  # fmt: skip
-    text = t("the phase {phase} failed, and {folder} was removed again: {error}", phase=phase.name, folder=str(folder), error=_reason(said))  # fmt: skip
-    raise RestoreError(t("{text} ({hint})", text=str(text), hint=str(hint)) if hint else text)
+    if _wants_source(said, options):
+        raise RestoreError(
+            t(
+                "the phase {phase} failed, and {folder} was removed again: {error}. If no wheel of it can be had, `--yes-to sdists` lets it be built from source.",
+                phase=phase.name, folder=str(folder), error=_reason(said),
+            )
+        )  # fmt: skip
+    raise RestoreError(t("the phase {phase} failed, and {folder} was removed again: {error}", phase=phase.name, folder=str(folder), error=_reason(said)))  # fmt: skip
 
 
 def _wants_source(said: Sequence[str], options: Options) -> bool:

@@ -9,15 +9,20 @@ from hypothesis import strategies as st
 from doctor.judge import judge
 from doctor.machine import decode_snapshot, encode_snapshot
 from doctor.model import (
+    CondaPackage,
+    Content,
+    DataFingerprint,
     Distribution,
     Environment,
     Facts,
+    GitState,
     Gpu,
     GpuProcess,
     GpuProcesses,
     Gpus,
     Host,
     Incident,
+    IndexLine,
     KernelLog,
     Mount,
     Packages,
@@ -25,9 +30,11 @@ from doctor.model import (
     Process,
     Processes,
     Project,
+    Provenance,
     Python,
     Reading,
     Requirement,
+    RunSettings,
     Snapshot,
     Storage,
     Workload,
@@ -36,6 +43,9 @@ from doctor.model import (
 )
 from doctor.redact import is_secret_name, redact, without_secrets
 from doctor.redact_identity import Veil
+from doctor.redact_scan import secrets_in_patch, secrets_in_text
+from doctor.snapshots.formats import FORMATS, FormatError, convert
+from tests.planted import KINDS, line_of, secret_of
 
 # Every one of these stands somewhere in the machine below and must be nowhere in the redacted file.
 PLANTED = {
@@ -368,6 +378,118 @@ def test_names_that_hold_a_secret(name: str) -> None:
 )
 def test_names_that_do_not(name: str) -> None:
     assert not is_secret_name(name)
+
+
+# ---------------------------------------------------------------------------------------- thirty-three kinds, everywhere
+def planted(kind: str) -> Snapshot:
+    """A machine with one credential in every place where a snapshot keeps words of its machine."""
+    line, secret = line_of(kind), secret_of(kind)
+    patch = "diff --git a/t.py b/t.py\n--- a/t.py\n+++ b/t.py\n@@ -1 +1,2 @@\n x\n" + "".join(
+        f"+{one}\n" for one in line.splitlines()
+    )
+    tree = GitState(commit="a" * 40, branch=line, remote=line, dirty=True, patch=patch, untracked=(line,))
+    address = f"https://me:{secret}@h.example/o/r.git?token={secret}"
+    run = RunSettings(
+        profile={"model.hub_token": secret, "data.train": line}, settings={"api_key": secret}, environment={"HF_TOKEN": secret, "NCCL_DEBUG": line}
+    )  # fmt: skip
+    provenance = Provenance(
+        contents=(Content(name="lib", version="1", url=address, editable=True, git=tree), Content(name="v", version="1", vcs="git", url=address, commit="b" * 40)),
+        conda=(CondaPackage(name="c", version="1", build="0", channel=address, url=address),), indexes=(IndexLine(option="index-url", url=address, source=line),),
+        git=tree, data=(DataFingerprint(path=f"/data/{line}", sha256="sha256:" + "c" * 64),), run=run,
+    )  # fmt: skip
+    return Snapshot(
+        label=line,
+        facts=Facts(
+            provenance=ok(provenance),
+            python=ok(Python(version="3.11.7")),
+            packages=ok(Packages(items=(Distribution(name="lib", version="1", direct_url=address), Distribution(name="v", version="1", direct_url=address)))),
+            environment=ok(Environment(variables={"SOME_SETTING": line, "NCCL_SOCKET_IFNAME": line, "HF_TOKEN": secret})),
+            project=ok(Project(cwd="/w", requirements=(Requirement(line=line, file="r.txt"), Requirement(line=f"x @ {address}")))),
+            processes=ok(Processes(items=(Process(pid=1, command=line),))),
+            kernel_log=ok(KernelLog(lines=(line,))),
+            incident=ok(Incident(log_lines=(line,))),
+            workload=ok(Workload(training_args={"hub_token": secret})),
+        ),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_credential_of_this_kind_is_in_no_place_of_the_file(kind: str) -> None:
+    before = encode_snapshot(planted(kind)).decode("utf-8")
+    assert before.count(secret_of(kind)) >= 15
+    assert secret_of(kind) not in encode_snapshot(redact(planted(kind))).decode("utf-8")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_credential_of_this_kind_is_in_no_export(kind: str) -> None:
+    clean, texts = redact(planted(kind)), []
+    for form in FORMATS:
+        try:
+            rendered = convert(clean, form)
+            texts += [rendered.text, *map(str, rendered.lost)]
+        except FormatError as error:
+            texts += [str(error.text), *map(str, error.reasons)]
+    assert len(texts) > len(FORMATS)
+    assert not [text for text in texts if secret_of(kind) in text]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_patch_with_a_credential_of_this_kind_stays_at_home_and_says_where_it_is(kind: str) -> None:
+    git = redact(planted(kind)).facts.provenance.value
+    assert git is not None and git.git is not None and git.git.patch is None
+    assert "t.py:2 looks like a credential" in str(git.git.patch_why)
+
+
+def test_a_patch_without_one_stays_word_for_word() -> None:
+    patch = "diff --git a/t.py b/t.py\n@@ -1 +1 @@\n-key = row['key']\n+token = tokenizer.pad_token  # /home/wangxiaoming\r\n"
+    tree = GitState(commit="a" * 40, dirty=True, patch=patch)
+    found = redact(Snapshot(facts=Facts(provenance=ok(Provenance(git=tree)))), users=("wangxiaoming",))
+    assert found.facts.provenance.value is not None and found.facts.provenance.value.git == tree
+
+
+def test_digests_and_commits_stay_and_a_bare_key_elsewhere_does_not() -> None:
+    digest, commit = "sha256:" + "d" * 64, "0123456789abcdef0123456789abcdef01234567"
+    contents = (Content(name="lib", version="1", record_sha256=digest, commit=commit),)
+    provenance = Provenance(contents=contents, git=GitState(commit=commit, branch=commit))
+    found = redact(Snapshot(facts=Facts(provenance=ok(provenance)))).facts.provenance.value
+    assert found is not None and found.contents == contents and found.git is not None
+    assert (found.git.commit, found.git.branch) == (commit, "***")
+
+
+def test_shared_with_strangers_it_does_not_say_whose_code_it_is() -> None:
+    tree = GitState(root="/w/secret-project", commit="a" * 40, remote="git@h:team/secret-project", branch="secret-project", dirty=True, patch="+secret-project", untracked=("secret-project.py",))  # fmt: skip
+    data = (DataFingerprint(path="/data/secret-project/rows.csv", sha256="sha256:" + "c" * 64),)
+    found = redact(Snapshot(facts=Facts(provenance=ok(Provenance(git=tree, data=data)))), share=True)
+    assert (
+        "secret-project" not in encode_snapshot(found).decode()
+        and "rows.csv" in encode_snapshot(found).decode()
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "key = lambda row: row[0]", "api_key = os.environ['API_KEY']", "token: str = tokenizer.pad_token", 'HUB_TOKEN_KEY = "DCP_SHARDING_INFO"',
+        "password = getpass()", 'revision="607a30d783dfa663caf39e06633721c8d4cfcd7e"', "index 95f342b8056af9a261b4b2d96ed4ba30d91b27a5",
+        "# SPDX-License-Identifier: Apache-2.0", 'api_key="your-api-key-123"', "git clone https://github.com/o/r.git", "https://h/x?page=2",
+        "tokens_per_step = 4096", "num_tokens=123456789012", 'url = "https://{user}:{password}@h"', "max_length=512, pad_token_id=50256",
+    ],
+)  # fmt: skip
+def test_ordinary_code_is_no_credential(line: str) -> None:
+    assert secrets_in_text(line, "t.py") == []
+
+
+@pytest.mark.parametrize(
+    "name", [".env", "keys/server.pem", "id_rsa", ".netrc", "a/service-account-prod.json", "kaggle.json"]
+)
+def test_a_private_file_in_a_patch_is_a_hit_by_its_name(name: str) -> None:
+    patch = f"diff --git a/{name} b/{name}\nnew file mode 100644\nGIT binary patch\nliteral 3\nKcmZQz\n"
+    assert [hit.file for hit in secrets_in_patch(patch)] == [name]
+
+
+def test_lines_are_counted_as_in_the_file() -> None:
+    patch = "diff --git a/t.py b/t.py\n--- a/t.py\n+++ b/t.py\n@@ -10,2 +20,3 @@ def f():\n a\n-b\n+c\n+t = 'hf_QxYzAbCdEfGhIjKlMnOpQrStUv'\n"
+    assert [(hit.file, hit.line, hit.kind) for hit in secrets_in_patch(patch)] == [("t.py", 22, "shape")]
 
 
 words = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="\"'"), max_size=30)

@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from doctor.machine import with_facts
-from doctor.model import CondaPackage, GitState, Host, IndexLine, Provenance, Torch, ok
+from doctor.model import CondaPackage, Content, GitState, Host, IndexLine, Provenance, Torch, ok
 from doctor.snapshots.formats import FORMATS, FormatError, convert
 from doctor.snapshots.formats.sources import Source, source_of
 from tests.snapshots.boxes import box, content, dist
@@ -104,19 +104,16 @@ def test_pylock_is_refused_with_everything_that_is_missing() -> None:
     assert "snapshot resolve" in str(caught.value.text)
 
 
-def resolved(url: str, digest: str) -> object:
+def resolved(url: str, digest: str) -> Content:
     return content("one", "1.0", "a", file_url=url, file_sha256=f"sha256:{digest}")
 
 
 def test_a_complete_pylock_is_valid_and_names_each_file() -> None:
     from packaging.pylock import Pylock
 
-    if sys.version_info < (3, 11):
-        pytest.skip("tomllib came with 3.11")
-    import tomllib
-
+    tomllib = pytest.importorskip("tomllib", reason="it came with Python 3.11")
     url, digest = "https://files.example/one-1.0-py3-none-any.whl", "e" * 64
-    text = convert(box(dist("one", "1.0"), contents=(resolved(url, digest),)), "pylock").text  # type: ignore[arg-type]
+    text = convert(box(dist("one", "1.0"), contents=(resolved(url, digest),)), "pylock").text
     lock = Pylock.from_dict(tomllib.loads(text))
     package = lock.packages[0]
     assert package.wheels is not None

@@ -13,6 +13,10 @@ def digest(content: bytes) -> str:
     return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
 
 
+def _quoted(path: str) -> str:
+    return f'"{path}"' if "," in path else path
+
+
 def contents_of(
     name: str, version: str, files: Mapping[str, bytes], tag: str = "py3-none-any"
 ) -> dict[str, bytes]:
@@ -23,7 +27,7 @@ def contents_of(
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\n".encode(),
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: {tag}\n".encode(),
     }
-    rows = [f"{path},{digest(content)},{len(content)}" for path, content in found.items()]
+    rows = [f"{_quoted(path)},{digest(content)},{len(content)}" for path, content in found.items()]
     return {**found, f"{info}/RECORD": "\n".join([*rows, f"{info}/RECORD,,", ""]).encode()}
 
 
