@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from doctor.launch import StartedRun
     from doctor.model import Change, Finding, Fix, JournalEntry, Report, Snapshot, Step
     from doctor.process_watch import ProcessWatcher
+    from doctor.prove import Proved
     from doctor.pyspy import Sample
     from doctor.recommend import Recommendation
     from doctor.restore import Options
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from doctor.snapshots.diff import Diff
     from doctor.snapshots.fit import Fit, Obstacle
     from doctor.snapshots.formats import Rendered
+    from doctor.snapshots.resolved import Resolution
     from doctor.snapshots.restore_plan import RestorePlan
     from doctor.snapshots.verify import Level, Verification
     from doctor.staging import Staged
@@ -205,6 +207,22 @@ def start_command(plan: CommandPlan, snapshot: Snapshot, run_dir: Path | None = 
     from doctor.command_run import begin_command
 
     return begin_command(plan, snapshot, run_dir)
+
+
+def prove(
+    name: str, steps: int, python: str | None = None, overrides: Sequence[str] = (), tell: Callable[[Text], None] = print
+) -> Proved:
+    """Train the first steps of a run's plan, or a profile's, twice and compare every bit; keep it in RUN/proof.json.
+
+    Raises:
+        doctor.launch.LaunchError: there is neither run nor profile, or a start fails.
+        runner.profile.ProfileError: with every mistake of the profile.
+        runner.plan.PlanError: the run has no plan that can be trained again.
+    """
+    from doctor.prove import find_proof, prove
+
+    plan, interpreter, kept = find_proof(name, python, overrides)
+    return prove(plan, examine(interpreter), interpreter, steps, tell, kept)
 
 
 def cancel_on_finish(run: RunDir) -> None:
@@ -434,6 +452,29 @@ def restore_snapshot(
 
     restore(plan, folder.absolute(), python, options, tell)
     return verify_snapshot(name, "record", str(folder.absolute()))
+
+
+def resolve_snapshot(name: str, output: str | None, overwrite: bool = False) -> tuple[Path, Resolution]:
+    """Ask the indexes for each wheel's address and digest, and write the snapshot that knows them.
+
+    ``output`` None: beside the file, as ``NAME-resolved.json``.
+
+    Raises:
+        doctor.resolve.ResolveError: the indexes could not be asked.
+        doctor.snapshots.capture.ExportError: it cannot be written.
+    """
+    import os
+
+    from doctor.probes import Context
+    from doctor.probes.index_config import read_indexes
+    from doctor.resolve import resolve
+    from doctor.snapshots.capture import write_snapshot
+
+    path, snapshot = find_snapshot(name)
+    target = Path(output) if output else Path(f"{path.stem}-resolved.json")
+    found = resolve(snapshot, read_indexes(Context(), None, {}), dict(os.environ))
+    write_snapshot(found.snapshot, target, overwrite)
+    return target, found
 
 
 def unfit_here(name: str) -> list[Obstacle]:

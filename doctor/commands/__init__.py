@@ -25,7 +25,7 @@ class Exit(enum.IntEnum):
     USAGE = 2
     """The command line, a profile or an input file is wrong; stderr says where."""
     COULD_NOT_LOOK = 3
-    """A probe that the answer hangs on failed."""
+    """A probe that the answer hangs on failed, or a check of ours broke."""
     STOPPED = 143
     """A run was stopped by a signal and is saved."""
     INTERRUPTED = 130
@@ -55,6 +55,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "watch": ("show a run, live or finished, from any SSH session", "查看一次训练（进行中或已结束），任何 SSH 会话都行"),
     "runs": ("list the runs here and what state they are in", "列出本地的训练及其状态"),
     "report": ("a run as a page to read or send", "把一次训练整理成可读、可发送的报告"),
+    "prove": ("whether a run gives the same bits again: its first steps, trained twice and compared", "验证训练能否逐位复现：把前几步训练两遍并比较"),
     "stacks": ("where a process is now: its hottest Python stacks", "某个进程此刻在做什么：最热的 Python 调用栈"),
     "snapshot": ("the environment as a file: export, diff, verify, check, restore", "把环境存成文件：导出、比较、核对、预检、还原"),
     "env": ("list every Python environment found here, one verdict each; create one that fits", "列出本机的所有 Python 环境及各自结论；新建一个合适的环境"),
@@ -64,6 +65,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "hook": ("lines for ~/.bashrc that say one line about this machine at login", "写进 ~/.bashrc 的几行，登录时用一句话说明本机状态"),
     "completion": ("print a completion script for bash, zsh or tcsh", "输出 bash、zsh 或 tcsh 的补全脚本"),
 }  # fmt: skip
+
+
+# Verbs that neither read nor write in the working directory.
+NEED_NO_FOLDER = ("help", "hook", "completion", "journal", "undo")
 
 
 def build_parser(verb: str | None, language: str) -> argparse.ArgumentParser:
@@ -99,16 +104,27 @@ def _program_name() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. Every expected trouble is one line on stderr."""
+    try:
+        return _main(argv)
+    except KeyboardInterrupt:
+        return int(Exit.INTERRUPTED)
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    _open_closed_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
     _survive_bad_bytes()
     verb = next((word for word in arguments if word in VERBS), "")
     language = _language(arguments)
     parser = build_parser(verb, language)
-    if not arguments and sys.stdout.isatty() and sys.stdin.isatty():
+    in_terminal = sys.stdout.isatty() and sys.stdin.isatty()
+    if not arguments and in_terminal and _has_folder():
         return _guarded(_open_tui, argparse.Namespace(lang=None), language)
     arguments, command = _split_command(arguments) if verb == "run" else (arguments, None)
     namespace = parser.parse_args(arguments)
     namespace.command = command
+    if namespace.verb not in NEED_NO_FOLDER and not _has_folder():
+        return _without_folder()
     if not namespace.verb:
         parser.print_help()
         return Exit.OK
@@ -179,6 +195,33 @@ def complain(text: object) -> None:
     words = say(text) if hasattr(text, "msgid") else str(text)  # type: ignore[arg-type]
     sys.stdout.flush()
     print("doctor:", "\n".join(shown(line) for line in words.splitlines()), file=sys.stderr)
+
+
+def _open_closed_streams() -> None:
+    """A stream that is closed (``>&-``, some cron daemons) becomes /dev/null, so that no file takes its number."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            flags = os.O_RDONLY if mode == "r" else os.O_WRONLY
+            opened = os.open(os.devnull, flags)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - open as long as the program runs
+
+
+def _without_folder() -> int:
+    from doctor.language import say
+
+    complain(say("the folder you are in was deleted: go to another one with cd, and run this again"))
+    return Exit.USAGE
+
+
+def _has_folder() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib is not needed for --help
+    except OSError:
+        return False
+    return True
 
 
 def _survive_bad_bytes() -> None:
