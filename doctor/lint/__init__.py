@@ -45,6 +45,7 @@ MODULES = (
     "optimization",
     "accumulation",
     "placement",
+    "overrides",
     "export",
     "export_inputs",
 )
@@ -55,7 +56,7 @@ RULE_IDS = (
     "clipping-missing", "cublas-workspace-unset", "cuda-visible-devices-set-late", "ddp-unused-parameters", "deprecated-api",
     "eval-logits-accumulate", "evaluation-without-eval", "flash-attn-unsupported-gpu", "fp16-on-bf16-pretrained", "fp16-params-with-gradscaler",
     "last-window-dropped", "learning-rate-too-high", "loss-kept-as-tensor", "needed-package-missing", "numpy-worker-seed",
-    "onnx-dynamo-default-dynamic-axes", "onnx-export-in-train-mode", "onnx-fixed-axes", "onnx-input-order-mismatch", "oom-cleanup-skipped", "oom-retry-inside-except", "optimizer-before-cuda",
+    "onnx-dynamo-default-dynamic-axes", "onnx-export-in-train-mode", "onnx-fixed-axes", "onnx-input-order-mismatch", "oom-cleanup-skipped", "oom-retry-inside-except", "optimizer-before-cuda", "override-signature-changed",
     "padding-to-max-length", "reentrant-checkpoint-frozen-inputs", "removed-argument", "removed-import", "resume-not-bitwise", "seeds-missing",
     "syntax-error", "token-id-out-of-vocab", "torch-load-weights-only-default", "unknown-argument", "unscale-twice",
     "vocab-file-splitlines-corruption", "zero-grad-missing",

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from doctor.lint import Installed, Problem, Script, problem, rule
 from doctor.model import t
 
-Body: TypeAlias = "ast.For | ast.While | ast.FunctionDef"
+Body: TypeAlias = "ast.For | ast.While | ast.FunctionDef | ast.Module"
 
 
 @rule
@@ -21,6 +21,8 @@ def accumulation(script: Script, installed: Installed) -> Iterator[Problem]:
             isinstance(node, ast.FunctionDef) and node.name == "training_step"
         ):
             yield from _stepping_every_n(script, node)
+    if not any(isinstance(node, (ast.For, ast.While, ast.FunctionDef)) for node in ast.walk(script.tree)):
+        yield from _stepping_every_n(script, script.tree)  # the inside of a loop, pasted alone
     for node in ast.walk(script.tree):
         for body in (getattr(node, "body", None), getattr(node, "orelse", None)):
             if isinstance(body, list):
@@ -38,7 +40,7 @@ def _stepping_every_n(script: Script, node: Body) -> Iterator[Problem]:
         yield _undivided(backward, count)
     test = ast.unparse(guard.test)
     told = "len(" in test or " or " in test or "sync" in test
-    if not told and isinstance(node, (ast.For, ast.While)) and not _steps_after(script, node):
+    if not told and not isinstance(node, ast.FunctionDef) and not _steps_after(script, node):
         title = t(
             "The last batches of an epoch are dropped (or leak into the next) when their number is no multiple of {count}.",
             count=count,
@@ -177,5 +179,5 @@ def _scales(node: ast.AST, feeds: set[str], backward: ast.Call) -> bool:
 
 
 def _steps_after(script: Script, loop: ast.AST) -> bool:
-    end = getattr(loop, "end_lineno", 0) or 0
+    end = getattr(loop, "end_lineno", None) or len(script.lines)
     return any(call.line > end and call.method == "step" for call in script.calls)
