@@ -11,6 +11,7 @@ from doctor.acts import Keeper, Refused, act_for, way_back
 from doctor.journal import Journal, JournalError
 from doctor.language import say
 from doctor.model import AddLine, Change, Fix, JournalEntry, Record, SetVariable, Step, Text, WriteFile, t
+from runner.strings import printable
 
 Confirm = Callable[[int, Step], bool]
 Tell = Callable[[int, Step, str, Text | None], None]
@@ -62,11 +63,13 @@ def apply_fix(journal: Journal, fix: Fix, confirm: Confirm, tell: Tell) -> Appli
     Raises:
         JournalError: the journal cannot be written; nothing was done then.
     """
+    if fix.steps and not confirm(1, fix.steps[0]):
+        return Applied(change="", outcome="stopped")
     change = journal.begin(fix)
     entries: list[JournalEntry] = []
     environ = dict(os.environ)
     for number, step in enumerate(fix.steps, 1):
-        if not confirm(number, step):
+        if number > 1 and not confirm(number, step):
             journal.write(msgspec.structs.replace(change, closed=True))
             return Applied(change=change.id, outcome="stopped", steps=_steps(entries))
         tell(number, step, "doing", None)
@@ -124,6 +127,10 @@ def _go_back(
     journal: Journal, change: Change, entries: list[JournalEntry], error: Text, tell: Tell
 ) -> Applied:
     """Take back what was done of a fix that failed, so that nothing is left half done."""
+    entries = [
+        *entries[:-1],
+        *(msgspec.structs.replace(one, error=printable(say(error))) for one in entries[-1:]),
+    ]
     stuck = _take_back(journal, entries, tell, failed=True)
     if stuck is None:
         try:
@@ -157,7 +164,7 @@ def _take_back(
 
 def _take_back_one(journal: Journal, entry: JournalEntry, outcome: str) -> Text | None:
     """Undo one entry. What was cut off while it was done is told by its missing ``after``."""
-    keeper = Keeper(journal, entry.id, dict(os.environ))
+    keeper = Keeper(journal, entry.id, dict(os.environ), resumed=entry.outcome in ("begun", "undoing"))
     act, after = act_for(entry.step), (entry.after or None) if entry.outcome != "begun" else None
     try:
         if entry.outcome == "done":

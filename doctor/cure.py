@@ -13,6 +13,7 @@ from doctor.fixes import fix_for
 from doctor.fixes.no_fix import for_the_provider
 from doctor.machine import with_facts
 from doctor.model import LEVELS, Finding, Fix, InstallPackages, Record, Report, Snapshot, Text
+from runner.strings import unescape
 
 
 class Proposal(Record, frozen=True):
@@ -63,6 +64,8 @@ def proposals(
     found: list[Proposal] = []
     for finding in chosen(report, names, everything):
         proposal = propose(finding, snapshot)
+        if not names and proposal.fix is None and finding.level == "note":
+            continue
         if proposal.fix and any(one.fix and one.fix.steps == proposal.fix.steps for one in found):
             continue
         found.append(proposal)
@@ -117,7 +120,7 @@ def look_at_data(paths: Iterable[str]) -> Any:
     from doctor.model import Data, ok
     from doctor.probes.text_files import inspect_text
 
-    return ok(Data(files=tuple(inspect_text(Path(path)) for path in paths)), "files")
+    return ok(Data(files=tuple(inspect_text(Path(unescape(path))) for path in paths)), "files")
 
 
 def turns(before: Report, after: Report, ids: Iterable[str]) -> list[Turn]:

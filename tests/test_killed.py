@@ -102,7 +102,7 @@ def calls_of(root: Path, begin: Callable[[Path], Callable[[], object]], prepared
 
 def content(shown: Picture) -> dict[str, tuple[str, int, bytes]]:
     """What a picture shows but for times, and for the number of the change in the place of what was put aside."""
-    return {re.sub(r"kept/\d+\.\d+", "kept/N", name): item[:3] for name, item in shown.items()}
+    return {re.sub(r"kept/[^/]+", "kept/N", name): item[:3] for name, item in shown.items()}
 
 
 INSTANTS = 24

@@ -8,6 +8,7 @@ be cut off itself: each can be begun again.
 from __future__ import annotations
 
 import importlib
+import secrets
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ from doctor.model import (
     Text,
     WriteFile,
 )
+from runner.strings import unescape
 
 Kept = dict[str, str | int | None]
 """What an entry holds of before or after."""
@@ -52,13 +54,24 @@ class Keeper:
     entry_id: str
     environ: dict[str, str] = field(default_factory=dict)
     """The variables that the steps of this change have set so far, for what is started after them."""
+    resumed: bool = False
+    """What is undone was cut off before, so that a state in between is no change of the person's."""
 
     def keep(self, name: str, content: bytes) -> str:
         return self.journal.keep(self.entry_id, name, content)
 
+    def new_name(self) -> str:
+        """Return a name for what is put aside, that no other journal's entry has."""
+        return f"{self.entry_id}-{secrets.token_hex(4)}"
+
     @property
     def folder(self) -> Path:
         return self.journal.kept(self.entry_id)
+
+
+def path_of(text: str) -> Path:
+    """Return the path that a step names: odd bytes in it are escaped there (see runner.strings.printable)."""
+    return Path(unescape(text))
 
 
 class Act(ABC, Generic[S]):

@@ -11,11 +11,12 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from doctor.acts import Act, Keeper, Kept, Refused
+from doctor.acts import Act, Keeper, Kept, Refused, path_of
 from doctor.acts.managed_block import HEADER, taken_back, with_line, with_variable, without_line
 from doctor.acts.tree import missing_folders, remove_empty
 from doctor.model import AddLine, SetVariable, WriteFile, t
 from doctor.state_dir import write_whole
+from runner.strings import printable
 
 F = TypeVar("F", WriteFile, SetVariable, AddLine)
 
@@ -30,7 +31,7 @@ def _sha256(content: bytes) -> str:
 
 def real(path: str) -> Path:
     """Return the file that is meant: a link (dotfiles kept elsewhere) is written through, never replaced."""
-    return Path(os.path.realpath(os.path.expanduser(path)))  # noqa: PTH111 - a home that is not known stays
+    return Path(os.path.realpath(os.path.expanduser(path_of(path))))  # noqa: PTH111 - a home that is not known stays
 
 
 def _read(path: Path) -> bytes | None:
@@ -68,7 +69,7 @@ class _FileAct(Act[F], Generic[F]):
         path = real(self.path(step))
         content = _read(path)
         wanted = self.wanted(step, content)
-        before: Kept = {"path": str(path), "wanted_sha256": _sha256(wanted), "kind": "absent"}
+        before: Kept = {"path": printable(str(path)), "wanted_sha256": _sha256(wanted), "kind": "absent"}
         if content is None:
             before["made_folders"] = missing_folders(path)
             return before
@@ -78,7 +79,7 @@ class _FileAct(Act[F], Generic[F]):
         return before
 
     def do(self, step: F, before: Kept, keeper: Keeper) -> Kept:
-        path = Path(str(before["path"]))
+        path = path_of(str(before["path"]))
         content = _read(path)
         if (None if content is None else _sha256(content)) != before.get("sha256"):
             raise Refused(t("{file} was changed meanwhile; nothing was done to it", file=str(path)))
@@ -93,7 +94,7 @@ class _FileAct(Act[F], Generic[F]):
         return {"sha256": before["wanted_sha256"]}
 
     def undo(self, step: F, before: Kept, after: Kept | None, keeper: Keeper) -> None:
-        path = Path(str(before["path"]))
+        path = path_of(str(before["path"]))
         with contextlib.suppress(FileNotFoundError):  # what a kill left beside the file
             path.with_name(f".{path.name}{_part(keeper)}").unlink()
         content = _read(path)
@@ -199,7 +200,7 @@ class AddLineAct(_FileAct[AddLine]):
             return
         was_there = before.get("sha256") == before["wanted_sha256"]
         if was_there and any(one.before.get("sha256") != one.before.get("wanted_sha256") for one in same):
-            path = Path(str(before["path"]))
+            path = path_of(str(before["path"]))
             edited = self.without(step, _read(path) or b"", None)
             if edited is not None:
                 write_whole(path, edited, stat.S_IMODE(path.stat().st_mode), _part(keeper))

@@ -14,6 +14,7 @@ import msgspec
 
 from doctor.acts import Refused
 from doctor.model import InstallPackages, t
+from runner.strings import unescape
 
 _ASK = """
 import json, sys, sysconfig
@@ -43,6 +44,7 @@ class Place(msgspec.Struct, frozen=True):
 
 def ask_place(python: str) -> Place:
     """Raises Refused: the interpreter does not run."""
+    python = unescape(python)
     try:
         done = subprocess.run(
             [python, "-c", _ASK], capture_output=True, stdin=subprocess.DEVNULL, timeout=_ASK_LIMIT_S, check=True, cwd="/"

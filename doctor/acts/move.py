@@ -13,7 +13,7 @@ import os
 import shutil
 from pathlib import Path
 
-from doctor.acts import Act, Keeper, Kept, Refused
+from doctor.acts import Act, Keeper, Kept, Refused, path_of
 from doctor.acts.tree import copy, differences, missing_folders, remove, remove_empty, total_bytes, walk
 from doctor.model import MovePath, t
 from doctor.state_dir import sync_folder
@@ -25,7 +25,7 @@ class _Names:
     """The names that one move uses."""
 
     def __init__(self, step: MovePath, entry_id: str) -> None:
-        self.source, self.target = Path(step.source), Path(step.target)
+        self.source, self.target = path_of(step.source), path_of(step.target)
         self.part = self.target.with_name(f"{self.target.name}.doctor-{entry_id}.part")
         self.old = self.source.with_name(f"{self.source.name}.doctor-{entry_id}.old")
         self.gone = self.source.with_name(f"{self.source.name}.doctor-{entry_id}.gone")

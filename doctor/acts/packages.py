@@ -19,7 +19,7 @@ from doctor.acts.installer import (
     uninstall_argv,
 )
 from doctor.acts.move import room
-from doctor.acts.site_copy import Saved, can_link, forget, restore, save
+from doctor.acts.site_copy import Saved, can_link, damaged, forget, restore, save
 from doctor.checks.versions import local_cuda
 from doctor.model import InstallPackages, t
 from doctor.probes.dist_info import read_distribution
@@ -57,6 +57,7 @@ class InstallPackagesAct(Act[InstallPackages]):
                 room(site, step.needs_bytes)
         keeper.keep(_VERSIONS, msgspec.json.encode(versions(place)))
         before: Kept = {"prefix": str(place.prefix), "way": "versions"}
+        before["aside"] = keeper.new_name()
         before["had_lock"] = int((place.prefix / _LOCK).exists())
         if can_link(place.prefix):
             before["way"] = "links"
@@ -66,7 +67,7 @@ class InstallPackagesAct(Act[InstallPackages]):
         place = ask_place(step.python)
         old = self._old(keeper)
         if before["way"] == "links":
-            saved = save((*place.sites, place.scripts), place.prefix, keeper.entry_id)
+            saved = save((*place.sites, place.scripts), place.prefix, str(before["aside"]))
             keeper.keep(_SAVED, msgspec.json.encode(saved))
         constraints = self._constraints(step, keeper)
         environ = installer_environ(step, keeper.environ)
@@ -98,25 +99,27 @@ class InstallPackagesAct(Act[InstallPackages]):
         place = ask_place(step.python)
         now, old = versions(place), self._old(keeper)
         expected = msgspec.json.decode(str(after["versions"]), type=dict[str, str]) if after else now
-        if now not in (expected, old):
+        if now not in (expected, old) and not keeper.resumed:
             raise Refused(t("the packages were changed since ({changes}): put back by hand what you want of: {wanted}", changes=changed(expected, now), wanted=changed(expected, old)))  # fmt: skip
         if before["way"] == "links":
-            self._relink(before, keeper)
+            self._relink(before, keeper, now == old)
         elif now != old:
             self._reinstall(place, now, old, keeper)
 
-    def _relink(self, before: Kept, keeper: Keeper) -> None:
+    def _relink(self, before: Kept, keeper: Keeper, is_back: bool) -> None:
+        """``is_back``: the versions are those of before; an undo that was cut off at its very end leaves no kept files."""
         lock = Path(str(before["prefix"])) / _LOCK
         if not before["had_lock"] and lock.is_file() and lock.stat().st_size == 0:
             lock.unlink()
-        file = keeper.folder / _SAVED
-        if not file.exists():  # cut off before anything was installed
-            forget(Path(str(before["prefix"])), keeper.entry_id)
-            return
-        damaged = [path for one in msgspec.json.decode(file.read_bytes(), type=list[Saved]) for path in restore(one)]  # fmt: skip
-        if damaged:
-            raise Refused(t("{count} files could not be put back as they were, {first} among them: install that package again", count=len(damaged), first=damaged[0]))  # fmt: skip
-        forget(Path(str(before["prefix"])), keeper.entry_id)
+        prefix, name, file = Path(str(before["prefix"])), str(before["aside"]), keeper.folder / _SAVED
+        if file.exists():  # else it was cut off before anything was installed
+            saved = msgspec.json.decode(file.read_bytes(), type=list[Saved])
+            spoilt = [path for one in saved for path in damaged(one)]
+            if spoilt and not is_back:
+                raise Refused(t("{count} of the kept files are gone or were written over, {first} among them: nothing was put back", count=len(spoilt), first=spoilt[0]))  # fmt: skip
+            for one in saved if not spoilt else ():
+                restore(one)
+        forget(prefix, name)
 
     def _reinstall(self, place: Place, now: dict[str, str], old: dict[str, str], keeper: Keeper) -> None:
         """Bring back the versions by the installer: where files could not be kept, that is what there is."""
@@ -139,7 +142,7 @@ class InstallPackagesAct(Act[InstallPackages]):
         return [*map(shlex.join, commands), *self._notes(step)]
 
     def forget(self, step: InstallPackages, before: Kept, keeper: Keeper) -> None:
-        forget(Path(str(before["prefix"])), keeper.entry_id)
+        forget(Path(str(before["prefix"])), str(before["aside"]))
 
     def preview(self, step: InstallPackages) -> list[str]:
         try:

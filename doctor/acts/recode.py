@@ -8,7 +8,7 @@ import os
 import stat
 from pathlib import Path
 
-from doctor.acts import Act, Keeper, Kept, Refused
+from doctor.acts import Act, Keeper, Kept, Refused, path_of
 from doctor.model import RecodeFile, t
 from doctor.state_dir import sync_folder
 
@@ -26,7 +26,7 @@ def file_sha256(path: Path) -> str:
 
 class RecodeFileAct(Act[RecodeFile]):
     def look(self, step: RecodeFile, keeper: Keeper) -> Kept:
-        path, kept = Path(step.path), Path(step.kept)
+        path, kept = path_of(step.path), path_of(step.kept)
         info = path.lstat()
         if not stat.S_ISREG(info.st_mode):
             raise Refused(t("{file} is a link or no file: name the file itself", file=step.path))
@@ -37,7 +37,7 @@ class RecodeFileAct(Act[RecodeFile]):
         return {"sha256": file_sha256(path), "size": info.st_size, "mode": stat.S_IMODE(info.st_mode)}
 
     def do(self, step: RecodeFile, before: Kept, keeper: Keeper) -> Kept:
-        path, kept, part = Path(step.path), Path(step.kept), self._part(step, keeper)
+        path, kept, part = path_of(step.path), path_of(step.kept), self._part(step, keeper)
         read, written = self._write(path, part, step.encoding)
         if read != before["sha256"]:
             part.unlink()
@@ -78,7 +78,7 @@ class RecodeFileAct(Act[RecodeFile]):
         return read.hexdigest(), written.hexdigest()
 
     def undo(self, step: RecodeFile, before: Kept, after: Kept | None, keeper: Keeper) -> None:
-        path, kept = Path(step.path), Path(step.kept)
+        path, kept = path_of(step.path), path_of(step.kept)
         self._part(step, keeper).unlink(missing_ok=True)
         if not kept.exists():
             if after is not None and not (path.exists() and file_sha256(path) == before["sha256"]):
@@ -102,5 +102,5 @@ class RecodeFileAct(Act[RecodeFile]):
 
     @staticmethod
     def _part(step: RecodeFile, keeper: Keeper) -> Path:
-        path = Path(step.path)
+        path = path_of(step.path)
         return path.with_name(f".{path.name}.doctor-{keeper.entry_id}.part")

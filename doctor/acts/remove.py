@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-from doctor.acts import Act, Keeper, Kept, Refused
+from doctor.acts import Act, Keeper, Kept, Refused, path_of
 from doctor.acts.tree import copy, remove, total_bytes, walk
 from doctor.model import RemovePath, Text, t
 from doctor.state_dir import sync_folder
@@ -17,19 +17,19 @@ ASIDE = ".rundoctor-kept"
 
 class RemovePathAct(Act[RemovePath]):
     def look(self, step: RemovePath, keeper: Keeper) -> Kept:
-        path = Path(step.path)
+        path = path_of(step.path)
         if not os.path.lexists(path):
             return {"kind": "absent"}
         if str(path) in ("/", os.path.expanduser("~")) or path.is_mount():  # noqa: PTH111
             raise Refused(t("{path} is never deleted", path=step.path))
-        return {"kind": "there", "size": total_bytes(list(walk(path)))}
+        return {"kind": "there", "size": total_bytes(list(walk(path))), "aside": keeper.new_name()}
 
     def do(self, step: RemovePath, before: Kept, keeper: Keeper) -> Kept:
-        path = Path(step.path)
+        path = path_of(step.path)
         if before["kind"] == "absent":
             return {"kind": "absent"}
         if step.keep:
-            self._put_aside(path, self._aside(step, keeper))
+            self._put_aside(path, self._aside(step, before))
         else:
             going = self._going(step, keeper)
             os.rename(path, going)  # noqa: PTH104 - from here on it is gone for everyone who looks
@@ -53,7 +53,7 @@ class RemovePathAct(Act[RemovePath]):
             remove(path)
 
     def undo(self, step: RemovePath, before: Kept, after: Kept | None, keeper: Keeper) -> None:
-        path, aside = Path(step.path), self._aside(step, keeper)
+        path, aside = Path(step.path), self._aside(step, before)
         if before["kind"] == "absent":
             return
         if not step.keep:
@@ -73,7 +73,7 @@ class RemovePathAct(Act[RemovePath]):
         sync_folder(path.parent)
 
     def forget(self, step: RemovePath, before: Kept, keeper: Keeper) -> None:
-        aside = self._aside(step, keeper)
+        aside = self._aside(step, before)
         remove(aside)
         self._remove_empty(aside)
 
@@ -92,11 +92,11 @@ class RemovePathAct(Act[RemovePath]):
         return [f"rm -r {step.path}"]
 
     @staticmethod
-    def _aside(step: RemovePath, keeper: Keeper) -> Path:
-        path = Path(step.path)
-        return path.parent / ASIDE / keeper.entry_id / path.name
+    def _aside(step: RemovePath, before: Kept) -> Path:
+        path = path_of(step.path)
+        return path.parent / ASIDE / str(before.get("aside")) / path.name
 
     @staticmethod
     def _going(step: RemovePath, keeper: Keeper) -> Path:
-        path = Path(step.path)
+        path = path_of(step.path)
         return path.with_name(f".{path.name}.doctor-{keeper.entry_id}.gone")

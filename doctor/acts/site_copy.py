@@ -48,10 +48,9 @@ def can_link(folder: Path) -> bool:
     return True
 
 
-def save(folders: tuple[Path, ...], prefix: Path, entry_id: str) -> list[Saved]:
+def save(folders: tuple[Path, ...], prefix: Path, name: str) -> list[Saved]:
     """Give every file below ``folders`` a second name below ``prefix``. Raises OSError."""
-    base = prefix / ASIDE / entry_id
-    remove(base)
+    base = prefix / ASIDE / name
     saved = []
     for number, folder in enumerate(folders):
         if folder.is_dir():
@@ -79,17 +78,21 @@ def _link_all(folder: Path, kept: Path, items: list[Item]) -> None:
             os.link(folder / item.path, there)
 
 
-def restore(saved: Saved) -> list[str]:
-    """Put a folder back as it was; return the files that could not be, since their kept bytes were written over.
+def damaged(saved: Saved) -> list[str]:
+    """Return the files whose kept bytes were written over, or are gone: they could not be put back."""
+    kept = Path(saved.kept)
+    return [
+        item.path for item in saved.items if item.kind == "file" and not _same_bytes(item, kept / item.path)
+    ]
 
-    May be cut off and begun again. Raises OSError.
-    """
+
+def restore(saved: Saved) -> None:
+    """Put a folder back as it was. May be cut off and begun again. Raises OSError."""
     folder, kept = Path(saved.folder), Path(saved.kept)
     wanted = {item.path: item for item in saved.items}
     for item in reversed(list(_walk(folder))):  # what came since goes, from the inside out
         if item.path not in wanted or item.kind != wanted[item.path].kind:
             remove(folder / item.path)
-    damaged = []
     for item in saved.items:
         here, there = folder / item.path, kept / item.path
         if item.kind == "folder":
@@ -98,15 +101,12 @@ def restore(saved: Saved) -> list[str]:
             if not here.is_symlink() or os.readlink(here) != item.target:  # noqa: PTH115
                 here.unlink(missing_ok=True)
                 os.symlink(item.target, here)  # noqa: PTH211
-        elif not _same_bytes(item, there):
-            damaged.append(str(here))
         elif not here.exists() or not here.samefile(there):
             here.unlink(missing_ok=True)
             os.link(there, here)
     for item in saved.items:
         if item.kind == "folder":
             os.chmod(folder / item.path, item.mode)  # noqa: PTH101
-    return damaged
 
 
 def _same_bytes(item: Item, kept: Path) -> bool:
@@ -117,9 +117,9 @@ def _same_bytes(item: Item, kept: Path) -> bool:
     return (info.st_size, info.st_mtime_ns) == (item.size, item.mtime_ns)
 
 
-def forget(prefix: Path, entry_id: str) -> None:
+def forget(prefix: Path, name: str) -> None:
     """Take the second names away: the bytes go where nothing else holds them."""
-    shutil.rmtree(prefix / ASIDE / entry_id, ignore_errors=True)
+    shutil.rmtree(prefix / ASIDE / name, ignore_errors=True)
     aside = prefix / ASIDE
     if aside.is_dir() and not any(aside.iterdir()):
         aside.rmdir()

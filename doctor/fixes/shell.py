@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
 from doctor.model import AddLine, SetVariable, Snapshot, Step
@@ -36,5 +37,6 @@ def set_variables(snapshot: Snapshot, values: Mapping[str, str | None]) -> tuple
     if folder is None:
         return ()
     file = f"{folder}/env.sh"
+    quoted = shlex.quote(file)
     steps: tuple[Step, ...] = tuple(SetVariable(name=name, value=value, file=file) for name, value in values.items())  # fmt: skip
-    return (*steps, AddLine(path=start_file(snapshot), line=f'[ -r "{file}" ] && . "{file}"'))
+    return (*steps, AddLine(path=start_file(snapshot), line=f"[ -r {quoted} ] && . {quoted}"))

@@ -151,4 +151,5 @@ def journal_lines(
         for entry in entries:
             if entry.id.partition(".")[0] == change.id:
                 first = f"  {entry.id}  {outcome_word(entry.outcome)}: "
-                yield from indent(step_words(entry.step), width, first, "      ")
+                words = step_words(entry.step) + (f" ({entry.error})" if entry.error else "")
+                yield from indent(words, width, first, "      ")

@@ -45,7 +45,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(params=["uv", "its own pip", "our pip"])
+@pytest.fixture(params=["uv", "our pip"])
 def installer(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -105,11 +105,17 @@ CASES = {
     "numpy2-torch-abi": ("torch==2.1.0+cu121", "numpy==2.1.0"),
     "torchvision-torch-mismatch": ("torch==2.6.0+cu124", "torchvision==0.16.0+cu121", "numpy==1.26.4"),
     "transformers-requirement-out-of-range": ("torch==2.6.0+cu124", "numpy==1.26.4", "transformers==4.49.0", "tokenizers==0.19.1"),
-    "needed-package-missing": ("torch==2.6.0+cu124", "numpy==1.26.4"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("finding_id", [name for name in CASES if name != "needed-package-missing"])
+@pytest.mark.parametrize(
+    ("installer", "finding_id"),
+    [
+        *(("uv", name) for name in CASES),
+        ("our pip", "torch-cpu-only-build"),
+        ("its own pip", "numpy2-torch-abi"),
+    ],
+)
 def test_a_broken_environment_is_mended_and_comes_back_to_the_byte(
     finding_id: str,
     installer: str,
@@ -272,7 +278,35 @@ carry_out(Path(sys.argv[1]), InstallPackages(
 """
 
 
-@pytest.mark.parametrize("after_s", [0.15, 0.3, 0.45, 0.6, 0.8, 1.0])
+_UNDO = """
+import sys
+from pathlib import Path
+from tests.curing import take_back
+assert take_back(Path(sys.argv[1]), "1") is None
+"""
+
+
+@pytest.mark.parametrize("after_s", [0.15, 0.22, 0.3])
+def test_an_undo_that_is_killed_is_done_by_the_next(
+    after_s: float, tmp_path: Path, wheels: Path, offline: None
+) -> None:
+    files = {f"big/m{number}.py": f"x = {number}\n" for number in range(800)}
+    make_wheel(tmp_path, "big", "1.0", files={**files, "big/__init__.py": ""})
+    make_wheel(tmp_path, "big", "2.0", files={name: text + "y = 1\n" for name, text in files.items()})
+    python, root = make_venv(tmp_path / "venv", tmp_path, "big==1.0"), Path(__file__).parent.parent.parent
+    before, wheel = content(python), str(tmp_path / "big-2.0-py3-none-any.whl")
+    step = InstallPackages(python=str(python), requirements=(wheel,), no_deps=True)
+    assert carry_out(tmp_path / "state", step).outcome == "done"
+    doctor = subprocess.Popen([sys.executable, "-c", _UNDO, str(tmp_path / "state")], cwd=root)
+    time.sleep(after_s)
+    os.kill(doctor.pid, signal.SIGKILL)
+    doctor.wait()
+    assert take_back(tmp_path / "state", "1") is None
+    assert content(python) == before
+    assert Journal(tmp_path / "state").half_done() == []
+
+
+@pytest.mark.parametrize("after_s", [0.2, 0.4, 0.6, 0.9])
 def test_an_installation_whose_doctor_is_killed_is_waited_for_and_gone_back_from(
     after_s: float, tmp_path: Path, wheels: Path, offline: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
