@@ -7,7 +7,7 @@ to the longest of them, rounded up to a multiple of 8.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +124,7 @@ class Prepared:
 def batches(
     data: Prepared,
     part: str,
-    micro_batches: Sequence[list[int]],
+    micro_batches: Iterable[list[int]],
     epoch: int,
     seed: int,
     workers: int,
@@ -152,5 +152,12 @@ def _start_worker(worker: int) -> None:
     allow_attach()
 
 
-def flat(windows: Sequence[Window]) -> list[list[int]]:
-    return [micro for window in windows for micro in window]
+class MicroBatches:
+    """The sample lists of windows one after another, as a loader takes them; none is held."""
+
+    def __init__(self, windows: Sequence[Window]) -> None:
+        self.windows = windows
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for window in self.windows:
+            yield from window

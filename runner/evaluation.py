@@ -29,8 +29,8 @@ def evaluate(
     started = time.monotonic()
     metrics = data.task.metrics()
     loss_sum = denominator = 0.0
-    order = sorted(range(len(data.eval)), key=lambda index: int(data.eval.lengths[index]))
-    lots = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    order = data.eval.lengths.argsort(kind="stable")
+    lots = (order[start : start + batch_size].tolist() for start in range(0, len(order), batch_size))
     pin = engine.device.type == "cuda"
     with evaluation_mode(engine.model), torch.inference_mode():
         for batch in batches(data, "eval", lots, -1, seed, workers, pin):

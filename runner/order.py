@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from array import array
 from collections.abc import Sequence
+from typing import overload
 
 from runner.seeds import seed_for
 
@@ -20,9 +21,34 @@ more of the padded positions are real), little enough that every epoch mixes ane
 Window = list[list[int]]
 
 
+class EpochWindows(Sequence[Window]):
+    """The windows of one epoch, cut when they are asked for: one flat array of sample numbers, however many."""
+
+    def __init__(self, order: array[int], places: Sequence[int], batch_size: int, micro: int) -> None:
+        self._order, self._places, self._batch_size, self._micro = order, places, batch_size, micro
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> Window: ...
+    @overload
+    def __getitem__(self, index: slice) -> EpochWindows: ...
+    def __getitem__(self, index: int | slice) -> Window | EpochWindows:
+        if isinstance(index, slice):
+            return EpochWindows(self._order, self._places[index], self._batch_size, self._micro)
+        start = self._places[index] * self._batch_size
+        return micro_batches(list(self._order[start : start + self._batch_size]), self._micro)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EpochWindows) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 def windows_of_epoch(
     lengths: Sequence[int], seed: int, epoch: int, batch_size: int, micro_batch_size: int, bucketing: bool
-) -> list[Window]:
+) -> EpochWindows:
     """Return the windows of ``epoch``, each sample in exactly one; only one window may be smaller than the
     rest.
 
@@ -30,21 +56,20 @@ def windows_of_epoch(
     windows of like length would make the loss swing with the length.
     """
     generator = random.Random(seed_for(seed, "order", epoch))
-    order = list(range(len(lengths)))
-    generator.shuffle(order)
+    order = array("q", range(len(lengths)))
+    generator.shuffle(order)  # type: ignore[arg-type,unused-ignore]
     if bucketing:
-        order = _sorted_in_pools(order, lengths, batch_size * POOL_WINDOWS)
-    windows = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+        _sort_in_pools(order, lengths, batch_size * POOL_WINDOWS)
+    places = array("q", range(-(-len(order) // batch_size)))
     if bucketing:
-        generator.shuffle(windows)
-    return [micro_batches(window, micro_batch_size) for window in windows]
+        generator.shuffle(places)  # type: ignore[arg-type,unused-ignore]
+    return EpochWindows(order, places, batch_size, micro_batch_size)
 
 
-def _sorted_in_pools(order: list[int], lengths: Sequence[int], pool: int) -> list[int]:
-    done: list[int] = []
+def _sort_in_pools(order: array[int], lengths: Sequence[int], pool: int) -> None:
     for start in range(0, len(order), pool):
-        done += sorted(order[start : start + pool], key=lambda index: int(lengths[index]))
-    return done
+        part = sorted(order[start : start + pool], key=lambda index: int(lengths[index]))
+        order[start : start + pool] = array("q", part)
 
 
 def micro_batches(window: list[int], size: int) -> Window:

@@ -6,7 +6,6 @@ accuracy a lie. What was dropped, and why, is counted and said.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 import random
@@ -23,6 +22,7 @@ from runner.order import stratified_split
 from runner.profile import TEXT_ONLY, DataSection, Profile
 from runner.rows import Label, ReadingNotes, Row, rows_of
 from runner.seeds import seed_for
+from runner.seen import SeenTexts, text_key
 from runner.text import Text, printable, t
 
 DROPPED, TRAIN, EVAL = 0, 1, 2
@@ -54,8 +54,8 @@ class Survey:
         self.fate: dict[str, bytearray] = {"train": bytearray(), "eval": bytearray()}
         self.labels: dict[str, list[Label]] = {"train": [], "eval": []}
         self.classes: list[str] = []
-        self._seen: dict[int, int] = {}
-        """A 64-bit hash of each text to the number of its label: small, since there may be millions."""
+        self._seen = SeenTexts()
+        """Each text to the number of its label."""
         self._label_numbers: dict[str, int] = {}
 
     def count(self, fate: int) -> int:
@@ -83,17 +83,17 @@ class Survey:
         if row.label is None and data.label:
             counts.unlabelled += 1
             return False
-        content = f"{row.text}\0{row.pair}".encode("utf-8", "surrogatepass")
-        digest = int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")
+        key = text_key(row.text, row.pair)
+        before = self._seen.get(key)
         label = self._label_numbers.setdefault(repr(row.label), len(self._label_numbers))
         if part == "eval":
-            counts.held_out_also_trained += digest in self._seen
+            counts.held_out_also_trained += before is not None
             return True
-        if digest not in self._seen:
-            self._seen[digest] = label
+        if before is None:
+            self._seen.add(key, label)
             return True
         counts.duplicates += 1
-        counts.contradictions += self._seen[digest] != label
+        counts.contradictions += before != label
         return not data.deduplicate
 
 

@@ -17,7 +17,7 @@ import torch
 
 from runner.build import build_model, checkpoint_activations
 from runner.checkpoint import load_model, newest_good, read_state
-from runner.data import batches, flat
+from runner.data import MicroBatches, batches
 from runner.engine import LOWEST_SCALE, SplitClock
 from runner.evaluation import Evaluation, evaluate
 from runner.final import write_final
@@ -26,8 +26,9 @@ from runner.journal import Journal
 from runner.nonfinite import NonFiniteError, suspect_rows
 from runner.oom import is_out_of_memory, next_smaller
 from runner.optim import set_lr
-from runner.order import Window, position_of, windows_of_epoch
+from runner.order import EpochWindows, Window, position_of, windows_of_epoch
 from runner.plan import Plan
+from runner.proof import Proof
 from runner.rundir import RunDir
 from runner.schedule import lr_at
 from runner.seed import seed_step
@@ -63,11 +64,12 @@ class Trainer(Workbench):
             self._resume(approximate)
         self._say_started(resume)
         self.engine.model.train()
+        self.proof = Proof(self.plan, self.run, self.engine.bare_model)
         while not self._ended():
             epoch, first = position_of(self.state.windows_done, self.samples, self.train.batch_size)
             windows = self._windows(epoch)[first : first + self.total - self.state.windows_done]
             pin = self.engine.device.type == "cuda"
-            stream = batches(self.data, "train", flat(windows), epoch, self.seed, self.settings.workers, pin)
+            stream = batches(self.data, "train", MicroBatches(windows), epoch, self.seed, self.settings.workers, pin)
             for window in windows:
                 if not self._evaluate_if_due() or self.stop:
                     return self._leave_on_signal()
@@ -75,6 +77,8 @@ class Trainer(Workbench):
                     break
                 if not self._window_fits(window, stream, epoch):
                     break  # the same window again, cut smaller
+                if self.proof.is_complete:
+                    return Finished(outcome="stopped", exit_code=EXIT_SAVED, windows=self.state.windows_done)
                 self._save_if_due()
             stream.close()
         if not self._evaluate_if_due() or self.stop:
@@ -84,7 +88,7 @@ class Trainer(Workbench):
     def _ended(self) -> bool:
         return self.state.windows_done >= self.total or self.state.stopped_early
 
-    def _windows(self, epoch: int) -> list[Window]:
+    def _windows(self, epoch: int) -> EpochWindows:
         return windows_of_epoch(
             self.data.train.lengths,
             self.seed,
@@ -104,6 +108,7 @@ class Trainer(Workbench):
         self.freeze.apply(self.state.updates_done)
         lr = lr_at(self.state.updates_done, self.total, self.train)
         set_lr(self.optimizer, lr)
+        self.proof.window_begins(self.state.windows_done, micro_batches)
         denominator = sum(self.data.task.denominator(batch["labels"]) for batch in micro_batches)
         if denominator == 0:
             step = self.state.windows_done + 1
@@ -123,7 +128,9 @@ class Trainer(Workbench):
             losses.append(loss.detach())
         norm = self.engine.gradient_norm(self.optimizer, self.train.clip_norm)
         *parts, norm_value = torch.stack([*losses, norm.detach().float()]).tolist()
+        self.proof.gradients(sum(parts))
         updated = self._update_unless_bad(micro_batches, parts, norm_value)
+        self.proof.window_ends(self.optimizer)
         clock.lap("optimizer")
         self._count_window(micro_batches, updated)
         self._say_step(micro_batches, sum(parts), norm_value, lr, epoch, clock, updated)

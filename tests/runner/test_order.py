@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -14,7 +15,7 @@ from runner.schedule import lr_at
 LENGTHS = [random.Random(number).randint(3, 500) for number in range(2003)]
 
 
-def flat(windows: list[list[list[int]]]) -> list[int]:
+def flat(windows: Sequence[list[list[int]]]) -> list[int]:
     return [sample for window in windows for micro in window for sample in micro]
 
 
@@ -39,7 +40,7 @@ def test_the_micro_batch_changes_the_cut_and_not_the_windows() -> None:
     assert [flat([window]) for window in whole] == [flat([window]) for window in parts]
 
 
-def padded(windows: list[list[list[int]]]) -> int:
+def padded(windows: Sequence[list[list[int]]]) -> int:
     return sum(
         len(micro) * max(LENGTHS[sample] for sample in micro) for window in windows for micro in window
     )
