@@ -18,6 +18,7 @@ from doctor.machine import live_snapshot
 from doctor.machine_facts import visible_gpus
 from doctor.model import Record, Snapshot
 from doctor.probes import Context
+from doctor.proof_file import read_record, write_record
 from doctor.proofs import Parting, Place, ProofRecord, Trace, comparable, level_of, parting, read_trace
 from doctor.running import plan_run, recorded_python
 from runner.plan import Plan, decode_plan, digest_of
@@ -160,22 +161,6 @@ def _device(snapshot: Snapshot, plan: Plan) -> str:
         return ""
     flags = hashlib.sha256(" ".join(sorted(host.cpu_flags or ())).encode()).hexdigest()[:12]
     return f"{host.cpu_model or host.arch or '?'} ({flags})"
-
-
-def read_record(path: Path) -> ProofRecord | None:
-    """Return the proof kept in a run; None: there is none, or it is of a schema that this doctor does not know."""
-    try:
-        record = msgspec.json.decode(path.read_bytes(), type=ProofRecord)
-    except (OSError, msgspec.DecodeError):
-        return None
-    return record if record.schema == ProofRecord().schema else None
-
-
-def write_record(path: Path, record: ProofRecord) -> None:
-    """Write ``proof.json`` whole or not at all. Raises OSError."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
-    temporary.replace(path)
 
 
 def find_proof(name: str, python: str | None, overrides: Sequence[str]) -> tuple[Plan, str, Path | None]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from doctor.machine import load_snapshot
 from doctor.model import Snapshot
+from doctor.proof_file import read_record
+from doctor.proofs import ProofRecord
 from runner.command_plan import CommandPlan, decode_any
 from runner.events import RunEvent, number, read_events
 from runner.plan import Plan, PlanError
@@ -34,6 +36,8 @@ class Page:
     unread: dict[str, Text] = field(default_factory=dict)
     frames: tuple[dict[str, Any], ...] = ()
     """The trainer's hottest functions, as ``sample-stacks`` lists them, over the whole run."""
+    proof: ProofRecord | None = None
+    """What ``doctor prove RUN`` kept; None: it was not proved."""
 
 
 def collect(watcher: RunWatcher) -> Page:
@@ -42,7 +46,8 @@ def collect(watcher: RunWatcher) -> Page:
     plan, snapshot = _plan(watcher.run, unread), _snapshot(watcher.run, unread)
     now = watcher.state.last_t or 0.0
     frames = tuple(mean_frames(event for event, _ in read_events(watcher.run.events / "sampler.jsonl")))
-    return Page(watcher.name, watcher.status(), watcher.state, now, plan, snapshot, unread, frames)
+    proof = read_record(watcher.run.path / "proof.json")
+    return Page(watcher.name, watcher.status(), watcher.state, now, plan, snapshot, unread, frames, proof)
 
 
 def mean_frames(events: Iterable[RunEvent], limit: int = 12) -> list[dict[str, Any]]:

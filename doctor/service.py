@@ -290,6 +290,19 @@ def report_text(watcher: RunWatcher, form: str) -> str:
     return forms[form](collect(watcher))
 
 
+def compare_text(a: RunWatcher, b: RunWatcher, form: str, width: int = 100, unicode: bool = True) -> str:
+    """Return two runs that have been polled side by side; ``form`` is html, markdown, json or text."""
+    from doctor.comparison import compare
+    from doctor.render import compare_page
+    from doctor.run_page import collect
+
+    found = compare(collect(a), collect(b))
+    if form == "text":
+        return compare_page.as_text(found, width, unicode)
+    forms = {"html": compare_page.as_html, "markdown": compare_page.as_markdown, "json": compare_page.as_json}
+    return forms[form](found)
+
+
 def write_report(watcher: RunWatcher) -> tuple[Path | None, Text | None]:
     """Write RUN/report.html; return its path, or None and the reason."""
     from doctor.run_page import write_page
@@ -472,7 +485,8 @@ def resolve_snapshot(name: str, output: str | None, overwrite: bool = False) -> 
 
     path, snapshot = find_snapshot(name)
     target = Path(output) if output else Path(f"{path.stem}-resolved.json")
-    found = resolve(snapshot, read_indexes(Context(), None, {}), dict(os.environ))
+    public = [line for line in read_indexes(Context(), None, {}) if line.url.startswith(("http://", "https://"))]
+    found = resolve(snapshot, public, dict(os.environ))  # a folder of this machine is nowhere else
     write_snapshot(found.snapshot, target, overwrite)
     return target, found
 

@@ -1,14 +1,18 @@
-"""``doctor report``: a run as a page to read or send."""
+"""``doctor report``: a run as a page to read or send; two runs side by side."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from doctor.commands import CommandError, Exit
 from doctor.commands.run import no_such_run
 from doctor.commands.watch import unreadable
 from doctor.language import say
+
+if TYPE_CHECKING:
+    from doctor.watching import RunWatcher
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +22,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="last",
         metavar="RUN",
         help=say("a run's directory, its name, or last (default)"),
+    )
+    parser.add_argument(
+        "other",
+        nargs="?",
+        metavar="RUN",
+        help=say(
+            "a second run: both side by side (settings that differ, curves, metrics, speed, environment)"
+        ),
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
@@ -31,14 +43,10 @@ def run(namespace: argparse.Namespace) -> int:
     from doctor import service
 
     form = next((name for name in ("html", "markdown", "json") if getattr(namespace, name)), "")
-    try:
-        watcher = service.watch_run(namespace.name)
-    except FileNotFoundError as error:
-        raise CommandError(no_such_run(namespace.name, error), Exit.USAGE) from None
-    try:
-        watcher.poll()
-    except OSError as error:
-        raise CommandError(unreadable(namespace.name, error)) from None
+    watcher = _polled(namespace.name)
+    if namespace.other is not None:
+        sys.stdout.write(_side_by_side(watcher, _polled(namespace.other), form or "text"))
+        return Exit.OK
     if form:
         sys.stdout.write(service.report_text(watcher, form))
         return Exit.OK
@@ -47,3 +55,26 @@ def run(namespace: argparse.Namespace) -> int:
         raise CommandError(why or "")
     print(path)
     return Exit.OK
+
+
+def _polled(name: str) -> RunWatcher:
+    """Return a run, read up to now. Raises CommandError."""
+    from doctor import service
+
+    try:
+        watcher = service.watch_run(name)
+    except FileNotFoundError as error:
+        raise CommandError(no_such_run(name, error), Exit.USAGE) from None
+    try:
+        watcher.poll()
+    except OSError as error:
+        raise CommandError(unreadable(name, error)) from None
+    return watcher
+
+
+def _side_by_side(a: RunWatcher, b: RunWatcher, form: str) -> str:
+    from doctor import service
+    from doctor.render.layout import columns
+
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return service.compare_text(a, b, form, columns(sys.stdout), unicode)

@@ -9,10 +9,12 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from doctor.language import current_language, say
+from doctor.proofs import level_words
 from doctor.redact_secrets import without_secrets
 from doctor.render.curve_svg import curve_svg
 from doctor.render.headline import environment_line, machine_line
 from doctor.render.layout import human_bytes, human_seconds
+from doctor.render.page_parts import STYLE, Rows, cell, html_table, markdown_table
 from doctor.render.run_text import event_words, figure, frame_line, host_line, status_word, words_of
 from runner.command_plan import CommandPlan
 from runner.events import RunEvent, finite_or_name, number
@@ -22,8 +24,6 @@ from runner.text import t
 
 if TYPE_CHECKING:
     from doctor.run_page import Page
-
-Rows = list[list[str]]
 
 
 # -- the parts, said -------------------------------------------------------------------------------------------
@@ -47,7 +47,16 @@ def summary_rows(page: Page) -> Rows:
         rows.append([say("losses that were not finite"), str(state.non_finite_losses)])
     if state.finished.get("error"):
         rows.append([say("error"), words_of(state.finished["error"])])
-    return rows
+    return [*rows, *proof_rows(page)]
+
+
+def proof_rows(page: Page) -> Rows:
+    """Return what was proved of the run's reproducibility, with the hash."""
+    if page.proof is None:
+        return []
+    words = say(level_words(page.proof.level))
+    return [[say("proof"), say(t("{words} ({steps} steps)", words=words, steps=page.proof.steps))],
+            ["", f"sha256:{page.proof.sha256}"]]  # fmt: skip
 
 
 def command_rows(page: Page) -> Rows:
@@ -133,37 +142,21 @@ def as_json(page: Page) -> str:
         },
         "decisions": decision_rows(page),
         "digest": page.plan.digest if page.plan else None,
+        "proof": {"sha256": page.proof.sha256, "level": page.proof.level, "steps": page.proof.steps}
+        if page.proof
+        else None,
         "unread": {name: say(why) for name, why in page.unread.items()},
     }
     return json.dumps(finite_or_name(tree), indent=1) + "\n"
 
 
 def as_markdown(page: Page) -> str:
-    lines = [f"# {_cell(printable(page.name))}", "", *_markdown_table(["", ""], summary_rows(page))]
-    lines += ["", *(f"- {_cell(line)}" for line in environment_lines(page))]
+    lines = [f"# {cell(printable(page.name))}", "", *markdown_table(["", ""], summary_rows(page))]
+    lines += ["", *(f"- {cell(line)}" for line in environment_lines(page))]
     for title, head, rows in sections(page):
         if rows:
-            lines += ["", f"## {title}", "", *_markdown_table(head, rows)]
+            lines += ["", f"## {title}", "", *markdown_table(head, rows)]
     return "\n".join(lines) + "\n"
-
-
-def _markdown_table(head: list[str], rows: Rows) -> Iterator[str]:
-    for row in (head, ["---"] * len(head), *rows):
-        yield "| " + " | ".join(map(_cell, row)) + " |"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
-
-
-_STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}
-table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}td,th{text-align:left;padding:.2rem .6rem;
-border-bottom:1px solid #ddd;vertical-align:top;overflow-wrap:anywhere}h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(20rem,1fr));gap:1rem}figure{margin:0}
-figcaption{font-weight:600}svg{width:100%;height:auto}small{color:#666}
-@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}td,th{border-color:#444}small{color:#999}}
-"""
 
 
 def as_html(page: Page) -> str:
@@ -172,9 +165,9 @@ def as_html(page: Page) -> str:
     parts = [
         f'<!doctype html><html lang="{"zh-CN" if current_language() == "zh" else "en"}"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
-        f"<title>{name}</title><style>{_STYLE}</style></head><body><h1>{name}</h1>",
+        f"<title>{name}</title><style>{STYLE}</style></head><body><h1>{name}</h1>",
         *(f"<p><small>{escape(line)}</small></p>" for line in environment_lines(page)),
-        *_html_table([], summary_rows(page)),
+        *html_table([], summary_rows(page)),
         '<div class="charts">',
         *(
             f"<figure><figcaption>{escape(title)}</figcaption>{curve_svg(curves)}</figure>"
@@ -184,7 +177,7 @@ def as_html(page: Page) -> str:
     ]
     for title, head, rows in sections(page):
         if rows:
-            parts += [f"<h2>{escape(title)}</h2>", *_html_table(head, rows)]
+            parts += [f"<h2>{escape(title)}</h2>", *html_table(head, rows)]
     if page.state.host:
         parts.append(f"<p><small>{escape(host_line(page.state.host))}</small></p>")
     saved = [event for event in page.state.checkpoints if event.data.get("bytes")]
@@ -194,12 +187,3 @@ def as_html(page: Page) -> str:
     digest = f" · {page.plan.digest}" if page.plan else ""
     parts.append(f"<p><small>rundoctor{escape(digest)}</small></p></body></html>\n")
     return "\n".join(parts)
-
-
-def _html_table(head: list[str], rows: Rows) -> Iterator[str]:
-    yield "<table>"
-    if any(head):
-        yield "<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>"
-    for row in rows:
-        yield "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-    yield "</table>"
