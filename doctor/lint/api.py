@@ -56,7 +56,12 @@ def names_gone(script: Script, installed: Installed) -> Iterator[Problem]:
 
 
 def _first_use(script: Script, name: str) -> int | None:
-    """Return the line of the import or first call of ``name``, or of anything below it; None when it is not used."""
+    """Return the line of the import or first call of ``name``, or of anything below it; None when it is not used.
+
+    A name imported under a condition or in a ``try`` is not judged: the script provides for its absence.
+    """
+    if any(origin == name or origin.startswith(name + ".") for origin in script.guarded_origins):
+        return None
     imported = [
         line
         for origin, line in script.import_lines.items()

@@ -77,6 +77,8 @@ class Script:
     imports: dict[str, str] = field(default_factory=dict)
     """Local name -> dotted origin."""
     import_lines: dict[str, int] = field(default_factory=dict)
+    guarded_origins: set[str] = field(default_factory=set)
+    """Origins imported under a condition or in a try: the script knows that they may not be there."""
     """Dotted origin -> first line it was imported on."""
     calls: list[Call] = field(default_factory=list)
     assigned: dict[tuple[Scope, str], list[tuple[int, ast.expr]]] = field(default_factory=dict)
@@ -204,6 +206,7 @@ class _Reader(ast.NodeVisitor):
         self.scope: Scope = ()
         self.loops = 0
         self.guards = 0
+        self.tries = 0
         self.block = 0
         self.blocks: tuple[int, ...] = ()
 
@@ -220,6 +223,8 @@ class _Reader(ast.NodeVisitor):
         for alias in node.names:
             origin = f"{node.module}.{alias.name}"
             self.script.imports[alias.asname or alias.name] = origin
+            if self.guards or self.tries:
+                self.script.guarded_origins.add(origin)
             self.script.import_lines.setdefault(origin, node.lineno)
 
     def visit_Assign(self, node: ast.Assign) -> None:
@@ -310,7 +315,10 @@ class _Reader(ast.NodeVisitor):
     visit_AsyncWith = visit_With  # noqa: N815
 
     def visit_Try(self, node: ast.Try) -> None:
-        for body in (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody):
+        self.tries += 1  # what is tried may fail and be met
+        self._statements(node.body)
+        self.tries -= 1
+        for body in (*(handler.body for handler in node.handlers), node.orelse, node.finalbody):
             self._statements(body)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:

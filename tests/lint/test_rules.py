@@ -232,6 +232,17 @@ def test_a_variable_of_the_session_answers_for_the_script() -> None:
     assert lint_source(source, NOW, snapshot=card("8.0", CUBLAS_WORKSPACE_CONFIG=":4096:8")) == []
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "try:\n    from transformers import AdamW\nexcept ImportError:\n    from torch.optim import AdamW",
+        "import transformers\nif old:\n    from transformers import AdamW\nelse:\n    from torch.optim import AdamW",
+    ],
+)
+def test_a_script_that_provides_for_both_releases_is_not_judged(source: str) -> None:
+    assert loud(source, NOW) == {}
+
+
 def test_versions_decide_and_unknown_versions_stay_silent() -> None:
     source = "from transformers import TrainingArguments\nTrainingArguments('o', evaluation_strategy='steps')"
     assert loud(source, {"transformers": "4.44.2"}) == {}
