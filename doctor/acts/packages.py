@@ -108,9 +108,6 @@ class InstallPackagesAct(Act[InstallPackages]):
 
     def _relink(self, before: Kept, keeper: Keeper, is_back: bool) -> None:
         """``is_back``: the versions are those of before; an undo that was cut off at its very end leaves no kept files."""
-        lock = Path(str(before["prefix"])) / _LOCK
-        if not before["had_lock"] and lock.is_file() and lock.stat().st_size == 0:
-            lock.unlink()
         prefix, name, file = Path(str(before["prefix"])), str(before["aside"]), keeper.folder / _SAVED
         if file.exists():  # else it was cut off before anything was installed
             saved = msgspec.json.decode(file.read_bytes(), type=list[Saved])
@@ -119,6 +116,9 @@ class InstallPackagesAct(Act[InstallPackages]):
                 raise Refused(t("{count} of the kept files are gone or were written over, {first} among them: nothing was put back", count=len(spoilt), first=spoilt[0]))  # fmt: skip
             for one in saved if not spoilt else ():
                 restore(one)
+        lock = prefix / _LOCK
+        if not before["had_lock"] and lock.is_file() and lock.stat().st_size == 0:
+            lock.unlink()
         forget(prefix, name)
 
     def _reinstall(self, place: Place, now: dict[str, str], old: dict[str, str], keeper: Keeper) -> None:

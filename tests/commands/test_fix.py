@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ from doctor.journal import Journal
 from doctor.model import Change, Fix, SetVariable, WriteFile, t
 from tests.commands_run import doctor
 from tests.curing import carry_out, picture
-from tests.wheels import make_venv
+from tests.wheels import make_venv, make_wheel
 
 BAD = {"CUDA_LAUNCH_BLOCKING": "1"}
 ID = "debug-variable-left-on"
@@ -124,6 +125,63 @@ def test_a_gbk_file_becomes_utf8_and_comes_back(home: Path) -> None:
     assert (home / "train.csv.original").read_bytes() == raw
     assert run(home, "undo", "--yes").returncode == 0
     assert file.read_bytes() == raw and not (home / "train.csv.original").exists()
+
+
+def test_a_file_whose_name_is_gbk_too_is_written_anew_and_comes_back(home: Path) -> None:
+    name = "训练.csv".encode("gb18030").decode("utf-8", "surrogateescape")
+    raw = "标题\n天气很好\n".encode("gb18030") * 50
+    (home / name).write_bytes(raw)
+    done = run(home, "fix", "file-encoding-not-utf8", "--data", name, "--yes")
+    assert "FAIL -> gone" in done.stdout, done.stdout + done.stderr
+    assert (home / name).read_text("utf-8").startswith("标题")
+    assert run(home, "undo", "--yes").returncode == 0
+    assert (home / name).read_bytes() == raw
+
+
+_IN_A_SMALL_HOME = """
+mount -t tmpfs -o size=300m tmpfs {home} && mount --bind {disk} {disk} || exit 77
+mkdir -p {home}/.cache/huggingface/hub && echo weights > {home}/.cache/huggingface/hub/model
+HF_OLD=$(cat {home}/.cache/huggingface/hub/model)
+{doctor} fix hf-cache-on-small-disk --yes || exit 1
+test -L {home}/.cache/huggingface && test "$(cat {home}/.cache/huggingface/hub/model)" = "$HF_OLD" || exit 2
+. {home}/.config/rundoctor/env.sh && test "$HF_HOME" = {disk}/hf || exit 3
+{doctor} check --why hf-cache-on-small-disk
+{doctor} undo --yes || exit 4
+test ! -L {home}/.cache/huggingface && test "$(cat {home}/.cache/huggingface/hub/model)" = weights || exit 5
+test ! -e {disk}/hf || exit 6
+"""
+
+
+def test_a_cache_on_a_small_disk_moves_to_the_large_one_and_back(tmp_path: Path) -> None:
+    """On two real file systems, in a mount name space of its own."""
+    if shutil.disk_usage(tmp_path).free < 25 << 30:
+        pytest.skip("the large disk of this test needs 25 GB free")
+    home, disk = tmp_path / "home", tmp_path / "disk"
+    home.mkdir()
+    disk.mkdir()
+    make_wheel(tmp_path, "transformers", "4.49.0")
+    make_venv(tmp_path / "venv", tmp_path, "transformers==4.49.0")
+    code = "import sys; from doctor.commands import main; sys.exit(main())"
+    script = _IN_A_SMALL_HOME.format(home=home, disk=disk, doctor=f"{sys.executable} -c '{code}'")
+    environment = {
+        "PATH": os.environ["PATH"], "HOME": str(home), "VIRTUAL_ENV": str(tmp_path / "venv"), "DOCTOR_LANG": "en",
+        "DOCTOR_STATE_DIR": str(tmp_path / "state"), "TMPDIR": str(disk),
+    }  # fmt: skip
+    try:
+        done = subprocess.run(
+            ["unshare", "-rm", "sh", "-c", script],
+            env=environment,
+            cwd=Path(__file__).parent.parent.parent,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    except FileNotFoundError:
+        pytest.skip("there is no unshare here")
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("this container may not mount anything")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "-> gone  [hf-cache-on-small-disk]" in done.stdout
 
 
 def test_a_journal_that_cannot_be_written_stops_before_anything_is_done(home: Path) -> None:

@@ -221,6 +221,20 @@ def test_undo_refuses_when_packages_were_changed_since(tmp_path: Path, wheels: P
     assert versions(ask_place(str(python)))["numpy"] == "1.26.4"
 
 
+def test_kept_files_that_were_written_over_are_not_put_back(
+    tmp_path: Path, wheels: Path, offline: None
+) -> None:
+    python = make_venv(tmp_path / "venv", wheels, *CASES["numpy2-torch-abi"])
+    applied = carry_out(tmp_path / "state", *cure(seen(python), "numpy2-torch-abi").steps)
+    assert applied.outcome == "done", applied.error
+    (kept,) = (tmp_path / "venv").glob(".rundoctor-kept/*/0/numpy/__init__.py")
+    kept.write_text("spoilt")
+    before = content(python)
+    why = take_back(tmp_path / "state", applied.change)
+    assert why is not None and "numpy/__init__.py" in str(why)
+    assert content(python) == before
+
+
 def test_a_guard_of_ours_does_not_stand_in_the_way_of_its_own_fix(
     tmp_path: Path, wheels: Path, offline: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
