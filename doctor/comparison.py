@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from doctor.proofs import ProofRecord, Trace, parting
+from doctor.proofs import Parting, ProofRecord, Trace, parting
 from doctor.redact_secrets import without_secrets
 from doctor.run_page import Page
 from doctor.snapshots.diff import Diff, diff
@@ -18,7 +18,7 @@ from runner.command_plan import CommandPlan
 from runner.events import number
 from runner.plan import Plan
 from runner.state import Curve, RunState
-from runner.text import Text, t
+from runner.text import Text
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,18 @@ class Comparison:
     b: Page
     settings: tuple[Pair, ...]
     """What differs in what they were told, by the profile's keys."""
-    settings_why: tuple[Text, ...]
-    """Why settings cannot be compared; empty: they were."""
+    settings_why: tuple[tuple[str, Text], ...]
+    """The runs whose plan could not be read, and why; empty: settings were compared."""
     results: tuple[Pair, ...]
     """Metrics and figures of both, equal or not."""
     environment: Diff | None
-    environment_why: Text | None = None
+    environment_why: tuple[tuple[str, Text], ...] = ()
     same_loss_until: float | None = None
     """The last step up to which both recorded the same losses; None: they differ from the first on."""
-    proofs: Text | None = None
-    """What their proofs say of each other; None: not both have one."""
+    proof_steps: tuple[int, int] | None = None
+    """How many steps the proof of each covers; None: not both have one."""
+    proof_parting: Parting | None = None
+    """Where proofs over as many steps part; None: they agree, or cannot be compared."""
 
 
 def compare(a: Page, b: Page) -> Comparison:
@@ -69,19 +71,15 @@ def compare(a: Page, b: Page) -> Comparison:
         environment=environment,
         environment_why=why,
         same_loss_until=equal_until(a.state.loss, b.state.loss),
-        proofs=_proofs(a.proof, b.proof),
+        proof_steps=(a.proof.steps, b.proof.steps) if a.proof and b.proof else None,
+        proof_parting=_parting(a.proof, b.proof),
     )
 
 
 # -- settings ----------------------------------------------------------------------------------------------------
-def _settings(a: Page, b: Page) -> tuple[tuple[Pair, ...], tuple[Text, ...]]:
-    unread = [
-        t("{run}: {why}", run=page.name, why=str(page.unread["plan.json"]))
-        for page in (a, b)
-        if page.plan is None
-    ]
+def _settings(a: Page, b: Page) -> tuple[tuple[Pair, ...], tuple[tuple[str, Text], ...]]:
     if a.plan is None or b.plan is None:
-        return (), tuple(unread)
+        return (), _unread(a, b, "plan.json")
     one, other = told(a.plan), told(b.plan)
     names = [*one, *(name for name in other if name not in one)]
     return tuple(
@@ -162,20 +160,17 @@ def equal_until(a: Curve, b: Curve) -> float | None:
 
 
 # -- environment and proof ---------------------------------------------------------------------------------------
-def _environment(a: Page, b: Page) -> tuple[Diff | None, Text | None]:
-    for page in (a, b):
-        if page.snapshot is None:
-            return None, t("{run}: {why}", run=page.name, why=str(page.unread["snapshot.json"]))
-    assert a.snapshot is not None and b.snapshot is not None
-    return diff(a.snapshot, b.snapshot, a.name, b.name), None
+def _environment(a: Page, b: Page) -> tuple[Diff | None, tuple[tuple[str, Text], ...]]:
+    if a.snapshot is None or b.snapshot is None:
+        return None, _unread(a, b, "snapshot.json")
+    return diff(a.snapshot, b.snapshot, a.name, b.name), ()
 
 
-def _proofs(a: ProofRecord | None, b: ProofRecord | None) -> Text | None:
-    if a is None or b is None:
+def _unread(a: Page, b: Page, file: str) -> tuple[tuple[str, Text], ...]:
+    return tuple((page.name, page.unread[file]) for page in (a, b) if file in page.unread)
+
+
+def _parting(a: ProofRecord | None, b: ProofRecord | None) -> Parting | None:
+    if a is None or b is None or a.steps != b.steps:
         return None
-    if a.steps != b.steps:
-        return t("their proofs are of {a} and {b} steps: not to be compared", a=a.steps, b=b.steps)
-    found = parting(Trace(lines=a.lines), Trace(lines=b.lines))
-    if found is None:
-        return t("their proofs agree: the same bits over {steps} steps", steps=a.steps)
-    return t("their proofs part in step {step} ({stage})", step=found.window + 1, stage=found.stage)
+    return parting(Trace(lines=a.lines), Trace(lines=b.lines))

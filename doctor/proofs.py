@@ -115,7 +115,7 @@ def stage_words(stage: str) -> Text:
         "optimizer": t("the optimizer's state, though the weights agree"),
         "length": t("one of the two ended sooner"),
     }
-    return words.get(stage, t("{stage}", stage=stage))
+    return words.get(stage, t("a stage that this doctor does not know ({stage})", stage=stage))
 
 
 def level_of(same: bool, before: ProofRecord | None, now: ProofRecord) -> str:
@@ -140,7 +140,7 @@ def level_words(level: str) -> Text:
         "new-session": t("the same bits in a new process, and as proved here before"),
         "new-machine": t("the same bits on another machine with the same plan"),
     }
-    return words.get(level, t("{level}", level=level))
+    return words.get(level, t("a level that this doctor does not know ({level})", level=level))
 
 
 def place_differences(before: Place, now: Place) -> list[str]:

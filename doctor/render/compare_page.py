@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from doctor.language import current_language, say
+from doctor.proofs import stage_words
 from doctor.render.curve_svg import curve_svg
 from doctor.render.layout import display_width, human_seconds, pad
 from doctor.render.page_parts import STYLE, Rows, cell, html_table, markdown_table
@@ -97,13 +98,13 @@ def remarks(found: Comparison) -> Iterator[str]:
     """Yield what a table cannot say: equal beginnings, proofs, and what could not be compared."""
     if found.same_loss_until is not None:
         yield say(t("Both recorded the same losses up to step {step}.", step=f"{found.same_loss_until:g}"))
-    if found.proofs is not None:
-        yield say(found.proofs)
+    yield from _proof_remarks(found)
     if not found.settings and not found.settings_why:
         yield say("They were told the same: no setting differs.")
-    yield from (say(t("Settings not compared: {why}", why=say(why))) for why in found.settings_why)
-    if found.environment_why is not None:
-        yield say(t("Environments not compared: {why}", why=say(found.environment_why)))
+    for run, why in found.settings_why:
+        yield say(t("Settings not compared: {run}: {why}", run=printable(run), why=say(why)))
+    for run, why in found.environment_why:
+        yield say(t("Environments not compared: {run}: {why}", run=printable(run), why=say(why)))
     if found.environment is not None:
         if not found.environment.differences:
             yield say(t("Environment: {count} packages are of the same version, and no difference was found.",
@@ -113,6 +114,19 @@ def remarks(found: Comparison) -> Iterator[str]:
             yield say(t("and {count} more: --json lists them all", count=rest))
         for gap in found.environment.not_compared:
             yield say(t("Not compared: {section}: {why}", section=gap.section, why=say(gap.why)))
+
+
+def _proof_remarks(found: Comparison) -> Iterator[str]:
+    if found.proof_steps is None:
+        return
+    one, other = found.proof_steps
+    if one != other:
+        yield say(t("Their proofs are of {a} and {b} steps: not to be compared.", a=one, b=other))
+    elif found.proof_parting is None:
+        yield say(t("Their proofs agree: the same bits over {steps} steps.", steps=one))
+    else:
+        stage, step = say(stage_words(found.proof_parting.stage)), found.proof_parting.window + 1
+        yield say(t("Their proofs part in step {step}, in {stage}.", step=step, stage=stage))
 
 
 def sections(found: Comparison) -> Iterator[tuple[str, list[str], Rows]]:
@@ -200,11 +214,11 @@ def as_json(found: Comparison) -> str:
         "b": {"run": other.name, "status": other.status, "digest": other.plan.digest if other.plan else None},
         "results": {pair.name: {"a": pair.a, "b": pair.b, "change": pair.change} for pair in found.results},
         "settings": {pair.name: {"a": pair.a, "b": pair.b} for pair in found.settings},
-        "settings_not_compared": [say(why) for why in found.settings_why],
+        "settings_not_compared": {run: say(why) for run, why in found.settings_why},
         "environment": msgspec.to_builtins(found.environment) if found.environment else None,
-        "environment_not_compared": say(found.environment_why) if found.environment_why else None,
+        "environment_not_compared": {run: say(why) for run, why in found.environment_why},
         "same_loss_until": found.same_loss_until,
-        "proofs": say(found.proofs) if found.proofs else None,
+        "proofs": list(_proof_remarks(found)),
         "curves": {
             title: {name: {"step": curve.steps, "value": curve.values} for name, curve in curves}
             for title, curves in charts(found)
