@@ -64,6 +64,7 @@ def run(namespace: argparse.Namespace) -> int:
     actions = {
         "export": _export, "show": _show, "list": _list, "diff": snapshot_compare.run_diff, "verify": snapshot_compare.run_verify,
         "check": snapshot_compare.run_check, "convert": snapshot_restore.run_convert, "restore": snapshot_restore.run_restore,
+        "resolve": snapshot_restore.run_resolve,
     }  # fmt: skip
     try:
         return actions[namespace.action](namespace)

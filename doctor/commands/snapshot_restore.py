@@ -42,7 +42,17 @@ def configure(verbs: Any) -> list[argparse.ArgumentParser]:
     restore.add_argument("--installer", choices=("pip", "uv"), help=say("which installer (default: uv where it asks the same indexes as pip)"))  # fmt: skip
     restore.add_argument("--anyway", action="store_true", help=say("even where this machine cannot run it"))
     restore.add_argument("--json", action="store_true", help=say("the result as JSON"))
-    return [convert, restore]
+    resolve = verbs.add_parser(
+        "resolve", help=say("ask the indexes for each wheel's address and digest (network)")
+    )
+    resolve.add_argument(
+        "file", metavar="FILE", help=say("a snapshot file, or a name from `doctor snapshot list`")
+    )
+    resolve.add_argument(
+        "-o", "--output", metavar="FILE", help=say("where to (default: NAME-resolved.json here)")
+    )
+    resolve.add_argument("--force", action="store_true", help=say("overwrite a file that is there"))
+    return [convert, restore, resolve]
 
 
 def run_convert(namespace: argparse.Namespace) -> int:
@@ -66,6 +76,23 @@ def run_convert(namespace: argparse.Namespace) -> int:
     for text in rendered.lost:
         print(f"  {say(text)}", file=sys.stderr)
     return Exit.OK
+
+
+def run_resolve(namespace: argparse.Namespace) -> int:
+    from doctor import service
+    from doctor.resolve import ResolveError
+    from runner.text import t
+
+    try:
+        path, found = service.resolve_snapshot(namespace.file, namespace.output, namespace.force)
+    except ResolveError as error:
+        raise CommandError(error.text) from None
+    print(path)
+    for name, why in found.open.items():
+        complain(t("{name}: {why}", name=name, why=say(why)))
+    summary = t("{proven} files proven by their METADATA, {by_name} by name alone, {open} open", proven=found.proven, by_name=len(found.by_name), open=len(found.open))  # fmt: skip
+    print(say(summary), file=sys.stderr)
+    return Exit.FOUND if found.open else Exit.OK
 
 
 def run_restore(namespace: argparse.Namespace) -> int:

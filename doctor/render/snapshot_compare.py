@@ -69,7 +69,7 @@ def _headline(found: Diff) -> str:
 def _difference_lines(rows: Sequence[Difference], width: int) -> Iterator[str]:
     for row in rows[:SHOWN]:
         change = f"{shown(row.a) or '-'} -> {shown(row.b) or '-'}"
-        yield from indent(f"{shown(row.subject)}  {change}", width, "  ", "      ")
+        yield from indent(f"{shown(row.subject)} {change}", width, "  ", "      ")
         source = f" [{row.source}]" if row.source else ""
         yield from indent(_text(row.why) + source, width, "      ", "      ")
     if len(rows) > SHOWN:
