@@ -122,8 +122,9 @@ def fold_symptoms(findings: Iterable[Finding]) -> tuple[Diagnosis, ...]:
 
 
 def exit_code(report: Report, fail_on: Level = "fail") -> int:
-    """Return 1 when a finding is at or above ``fail_on``, else 3 when a check could not look, else 0."""
+    """Return 1 when a finding is at or above ``fail_on``, else 3 when a check could not look or broke, else 0."""
     threshold = LEVELS.index(fail_on)
     if any(LEVELS.index(finding.level) <= threshold for finding in report.findings()):
         return 1
-    return 3 if report.unanswered or any(item.level == "unknown" for item in report.findings()) else 0
+    open_questions = report.unanswered or report.crashed
+    return 3 if open_questions or any(item.level == "unknown" for item in report.findings()) else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 SNAPSHOT_LIMIT_BYTES = 64 << 20
 """A snapshot file larger than this is not ours."""
+
+
+VERSION_LIMIT = 500
+_NEVER_NEGATIVE = ("_bytes", "_count", "_w", "_mhz", "_cores", "_pct")
 
 
 class BadSnapshot(ValueError):  # noqa: N818 - it is what it says
@@ -62,7 +66,7 @@ def decode_snapshot(raw: bytes, name: str) -> Snapshot:
             t("{file} is larger than {limit} MB: not a snapshot", file=name, limit=SNAPSHOT_LIMIT_BYTES >> 20)
         )
     try:
-        tree = msgspec.json.decode(raw)
+        tree = msgspec.json.decode(raw.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadSnapshot(
             t("{file} is not JSON, or was cut short: {error}", file=name, error=str(error))
@@ -78,8 +82,27 @@ def decode_snapshot(raw: bytes, name: str) -> Snapshot:
         snapshot = msgspec.convert(tree, Snapshot, strict=True)
     except msgspec.ValidationError as error:
         raise BadSnapshot(t("{file} is not a valid snapshot: {error}", file=name, error=str(error))) from None
+    facts = {name: reading for name, reading in tree["facts"].items() if name in SECTIONS}
+    if nonsense := next(_nonsense(facts, "$.facts"), ""):
+        raise BadSnapshot(t("{file} is not a valid snapshot: {error}", file=name, error=nonsense))
     unknown = tuple(sorted(_unknown_keys(tree)))
     return msgspec.structs.replace(snapshot, unknown_keys=unknown) if unknown else snapshot
+
+
+def _nonsense(value: Any, path: str, key: str = "") -> Iterator[str]:
+    """Yield what no machine can say: a reading that is "ok" and empty, a size below zero, a version without end."""
+    if isinstance(value, dict):
+        if value.get("status") == "ok" and value.get("value") is None and path.count(".") == 2:
+            yield f'"ok" and no value - at `{path}`'
+        for name, item in value.items():
+            yield from _nonsense(item, f"{path}.{name}", name)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _nonsense(item, f"{path}[{index}]", key)
+    elif isinstance(value, str) and key.endswith("version") and len(value) > VERSION_LIMIT:
+        yield f"{len(value)} characters are no version - at `{path}`"
+    elif isinstance(value, (int, float)) and value < 0 and key.endswith(_NEVER_NEGATIVE):
+        yield f"{value} is below zero - at `{path}`"
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from doctor.checks.advice import TorchBuild, best_torch_builds, capabilities_of, is_windows_driver
 from doctor.checks.versions import below, index_url, within
@@ -25,10 +25,12 @@ class Target(Record, frozen=True):
     python: str | None = None
     installed_torch: str | None = None
     windows: bool = False
+    unread: dict[str, Text] = {}
+    """Section (driver, gpus) -> why it could not be read: "none" is then no answer."""
 
 
 class Recommendation(Record, frozen=True):
-    """``best`` None with cards: nothing fits, and ``ways_out`` says what would."""
+    """``best`` None with cards: nothing fits, and ``ways_out`` says what would. Without either: see ``target.unread``."""
 
     target: Target
     best: TorchBuild | None = None
@@ -57,7 +59,21 @@ def target_of(snapshot: Snapshot) -> Target:
         python=python.version if python else None,
         installed_torch=facts.torch.value.version if facts.torch.value else None,
         windows=is_windows_driver(facts.host),
+        unread=dict(_unread(snapshot)),
     )
+
+
+def _unread(snapshot: Snapshot) -> Iterator[tuple[str, Text]]:
+    driver, gpus = snapshot.facts.driver, snapshot.facts.gpus
+    version = driver.value and (driver.value.version or driver.value.kernel_module_version)
+    if not version and driver.status != "absent":
+        yield "driver", driver.why or gpus.why or _without_reason(driver.status)
+    if gpus.status in ("failed", "skipped"):
+        yield "gpus", gpus.why or _without_reason(gpus.status)
+
+
+def _without_reason(status: str) -> Text:
+    return t("nobody looked") if status == "skipped" else t("no reason is recorded")
 
 
 def target_from(
@@ -89,6 +105,8 @@ def _bare(name: str) -> str:
 
 def recommend(target: Target) -> Recommendation:
     """Return the builds that run on ``target``, the best of them with its mates, or the ways out when none does."""
+    if target.driver is None and "driver" in target.unread:
+        return Recommendation(target=target)
     if target.driver is None:
         return _without_gpu(target)
     undriven = tuple(_undriven(target))

@@ -30,6 +30,9 @@ def good_snapshot() -> bytes:
         pytest.param("a.json", b'{"schema": 99, "facts": {}}', "schema 99", id="newer than us"),
         pytest.param("a.json", b"\xff\xfe\x00", "not JSON", id="binary"),
         pytest.param("a.json", b'{"facts": ' + b"[" * 100_000, "not JSON", id="nested without end"),
+        pytest.param("a.json", b'{"facts": {"driver": {"status": "ok"}}}', "$.facts.driver", id="ok, and nothing read"),
+        pytest.param("a.json", b'{"facts": {"host": {"status": "ok", "value": {"memory_total_bytes": -5}}}}', "below zero", id="a size below zero"),
+        pytest.param("a.json", b'{"facts": {"torch": {"status": "ok", "value": {"version": "' + b"9" * 5000 + b'"}}}}', "no version", id="a version without end"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_snapshot_is_a_usage_error(
@@ -46,6 +49,41 @@ def test_a_file_that_is_no_snapshot_is_a_usage_error(
 def test_a_missing_file_is_a_usage_error_that_names_it(tmp_path: Path) -> None:
     done = doctor("check", "--facts", "nowhere.json", cwd=tmp_path)
     assert (done.returncode, "nowhere.json" in done.stderr) == (2, True)
+
+
+def test_a_mark_before_the_json_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b"\xef\xbb\xbf" + good_snapshot())
+    assert doctor("check", "--facts", "a.json", cwd=tmp_path).returncode == 0
+
+
+def test_what_nobody_looked_at_is_not_called_fine(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(good_snapshot())
+    for arguments in ([], ["--brief"], ["--lang", "zh"]):
+        done = doctor("check", "--facts", "a.json", *arguments, cwd=tmp_path)
+        assert "gpu_processes" in done.stdout, arguments
+
+
+def test_names_in_a_snapshot_cannot_drive_the_terminal(tmp_path: Path) -> None:
+    bad = "x\x1b[31m\n\x07"
+    facts = {
+        section: {"status": "ok", "value": value}
+        for section, value in (
+            ("python", {"version": bad, "executable": bad}), ("torch", {"version": bad}),
+            ("driver", {"version": bad, "cuda_version": bad}), ("gpus", {"items": [{"name": bad * 1000, "index": 0}]}),
+            ("platform", {"name": bad}),
+        )
+    }  # fmt: skip
+    (tmp_path / "a.json").write_text(json.dumps({"schema": 1, "label": bad, "facts": facts}))
+    for verb in (
+        ["check", "--facts"],
+        ["check", "--markdown", "--facts"],
+        ["snapshot", "show"],
+        ["recommend", "--facts"],
+    ):
+        done = doctor(*verb, "a.json", cwd=tmp_path)
+        assert "\x1b" not in done.stdout, verb
+        assert "\x07" not in done.stdout, verb
+        assert len(done.stdout) < 12_000, verb
 
 
 def test_an_unknown_key_is_noted_and_the_rest_is_judged(tmp_path: Path) -> None:
@@ -154,3 +192,51 @@ def test_a_wrong_command_line_names_what_is_wrong(
 def test_no_verb_and_no_terminal_prints_the_help() -> None:
     done = doctor()
     assert (done.returncode, "VERB" in done.stdout) == (0, True)
+
+
+# ------------------------------------------------------------------------------------------ streams, folder, Ctrl-C
+def shell(command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    words = command.replace("doctor", f"'{sys.executable}' -c '{MAIN}'")
+    return subprocess.run(
+        ["bash", "-c", words], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_a_closed_stream_is_no_trouble(closed: str) -> None:
+    done = shell(f"doctor check --brief {closed}")
+    assert done.stderr == ""
+    assert done.returncode in (0, 1, 3)
+
+
+@pytest.mark.parametrize("verb", ["check", "env list", "runs", "lint .", "snapshot export", "explain x"])
+def test_a_folder_that_was_deleted_is_one_line(tmp_path: Path, verb: str) -> None:
+    done = shell(f"mkdir gone; cd gone; rmdir ../gone; doctor --lang en {verb}", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "doctor: the folder you are in was deleted: go to another one with cd, and run this again"
+    ]
+
+
+def test_help_needs_no_folder(tmp_path: Path) -> None:
+    done = shell("mkdir gone; cd gone; rmdir ../gone; doctor help no-gpu-visible", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ctrl_c_before_the_verb_runs_is_quiet() -> None:
+    code = (
+        "import sys, doctor.commands as c\n"
+        "def stopped(*_): raise KeyboardInterrupt\n"
+        "c.build_parser = stopped\n"
+        "sys.exit(c.main(['check']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+@pytest.mark.parametrize("name", ["nonsense", "gpu-matmul-fails,"])
+def test_why_of_what_no_check_gives_is_a_usage_error(name: str) -> None:
+    done = doctor("check", "--why", name)
+    assert (done.returncode, name in done.stderr, done.stdout) == (2, True, "")

@@ -10,6 +10,7 @@ import pytest
 from doctor.checks import Check, all_checks, check
 from doctor.judge import exit_code, fold_symptoms, judge
 from doctor.model import Driver, Facts, Finding, Gpus, Level, Reading, Snapshot, ok, t
+from doctor.render.text import brief_line
 
 
 def finding(finding_id: str, level: Level = "fail", cause_of: tuple[str, ...] = ()) -> Finding:
@@ -56,6 +57,15 @@ def test_a_check_that_raises_is_named_and_the_others_answer() -> None:
     report = judge(machine(ok(Driver(version="1"))), [one(breaks), one(asks_driver)])
     assert report.crashed == ("asks: ZeroDivisionError: integer division or modulo by zero",)
     assert [item.id for item in report.findings()] == ["old"]
+
+
+def test_a_check_that_broke_has_not_found_all_well() -> None:
+    def breaks(driver: Driver) -> Iterator[Finding]:
+        yield from (finding(str(1 // number)) for number in (0,))
+
+    report = judge(machine(ok(Driver(version="2"))), [one(breaks), one(asks_driver)])
+    assert exit_code(report) == 3
+    assert "nothing wrong" not in brief_line(report)
 
 
 def test_a_finding_that_was_not_declared_is_a_bug_of_ours() -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from doctor.machine import encode_snapshot
+from doctor.model import Driver, Facts, Gpu, Gpus, Reading, Snapshot, ok, t
 from doctor.recommend import matching_transformers, recommend, target_from
 from tests.commands_run import doctor
 
@@ -80,3 +85,34 @@ def test_the_command_prints_what_can_be_pasted() -> None:
 def test_a_machine_that_nothing_fits_exits_with_one() -> None:
     assert doctor("recommend", "--driver", "595.71.05", "--gpu", "V100").returncode == 1
     assert doctor("recommend", "--driver", "595.71.05", "--gpu", "nonsense").returncode == 2
+
+
+# ------------------------------------------------------------------------------- what could not be read is no answer
+@pytest.mark.parametrize(
+    ("facts", "code", "words"),
+    [
+        pytest.param({"driver": Reading(status="failed", why=t("it hangs")), "gpus": Reading(status="failed", why=t("it hangs"))}, 3, "it hangs", id="a hung driver is not a machine without one"),
+        pytest.param({}, 3, "nobody looked", id="a snapshot without a driver section"),
+        pytest.param({"driver": ok(Driver(version="550.54.15")), "gpus": Reading(status="failed", why=t("mismatch"))}, 3, "mismatch", id="cards unread: said beside the answer"),
+        pytest.param({"driver": Reading(status="absent"), "gpus": Reading(status="absent")}, 0, "the CPU build", id="looked, and there is none"),
+    ],
+)  # fmt: skip
+def test_no_answer_of_the_driver_is_not_no_driver(
+    tmp_path: Path, facts: dict[str, Reading[Any]], code: int, words: str
+) -> None:
+    (tmp_path / "a.json").write_bytes(encode_snapshot(Snapshot(facts=Facts(**facts))))
+    done = doctor("recommend", "--facts", "a.json", cwd=tmp_path)
+    assert (done.returncode, words in done.stdout) == (code, True), done.stdout
+    assert ("the CPU build" in done.stdout) == (code == 0)
+
+
+def test_eight_cards_of_a_kind_are_named_once(tmp_path: Path) -> None:
+    cards = (
+        *(Gpu(index=index, name="NVIDIA H100", compute_capability="9.0") for index in range(8)),
+        Gpu(index=8, error="GPU is lost"),
+    )
+    machine = Snapshot(facts=Facts(driver=ok(Driver(version="570.86.15")), gpus=ok(Gpus(items=cards))))
+    (tmp_path / "a.json").write_bytes(encode_snapshot(machine))
+    first = doctor("recommend", "--facts", "a.json", cwd=tmp_path).stdout.splitlines()[0]
+    assert first.startswith("For: 8 x NVIDIA H100 · driver 570.86.15")
+    assert ", ," not in first

@@ -51,6 +51,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "undo": ("take a fix back", "撤销一次修复"),
     "journal": ("what the doctor changed on this machine", "doctor 在这台机器上改过什么"),
     "stage": ("put a data set on the fastest disk with room", "把数据集放到有空间的最快磁盘上"),
+    "plan": ("will a run fit this GPU, which GPU would fit it, which batch", "这次训练显存够不够、该租哪张卡、batch 开多大"),
     "run": ("start a seeded, resumable training run from a profile, or resume one", "按配置启动可复现、可续训的训练，或续训"),
     "watch": ("show a run, live or finished, from any SSH session", "查看一次训练（进行中或已结束），任何 SSH 会话都行"),
     "runs": ("list the runs here and what state they are in", "列出本地的训练及其状态"),

@@ -13,8 +13,6 @@ from doctor.language import say
 if TYPE_CHECKING:
     from doctor.model import Report, Snapshot
 
-SCRIPT_LIMIT_BYTES = 4 << 20
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
@@ -64,6 +62,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> int:
     from doctor import service
 
+    if namespace.why:
+        _known(namespace.why)
     snapshot = _examined(namespace)
     snapshot, report = _judged_for(namespace, snapshot)
     code = service.exit_code(report, namespace.fail_on)
@@ -71,6 +71,19 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.facts is None:
         _name_what_was_cut_off()
     return code
+
+
+def _known(finding_id: str) -> None:
+    """Refuse an id that no check gives, before anything is read.
+
+    Raises:
+        CommandError: no check gives it.
+    """
+    from doctor import pages
+    from runner.text import t
+
+    if finding_id not in pages.all_pages():
+        raise CommandError(t("No check gives {id}. `doctor help` lists the ids.", id=finding_id), Exit.USAGE)
 
 
 def _name_what_was_cut_off() -> None:
@@ -126,7 +139,6 @@ def _examined(namespace: argparse.Namespace) -> Snapshot:
 def _judged_for(namespace: argparse.Namespace, snapshot: Snapshot) -> tuple[Snapshot, Report]:
     """Return the snapshot with its purpose, and the report on both."""
     from doctor import service
-    from runner.text import t
 
     if namespace.profile:
         from doctor.commands.run import plan
@@ -134,12 +146,9 @@ def _judged_for(namespace: argparse.Namespace, snapshot: Snapshot) -> tuple[Snap
         planned = plan(namespace.profile, [], None, None, snapshot)
         return planned.snapshot, planned.report
     if namespace.script:
-        try:
-            source = Path(namespace.script).read_bytes()[:SCRIPT_LIMIT_BYTES].decode("utf-8", "replace")
-        except OSError as error:
-            text = t("cannot read {file}: {error}", file=namespace.script, error=error.strerror or str(error))
-            raise CommandError(text, Exit.USAGE) from None
-        return service.judge_for_script(snapshot, source, namespace.script)
+        from doctor.commands.reading import script_or_complaint
+
+        return service.judge_for_script(snapshot, script_or_complaint(namespace.script), namespace.script)
     return snapshot, service.judge(snapshot)
 
 

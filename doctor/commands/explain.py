@@ -12,6 +12,7 @@ from doctor.commands import CommandError, Exit
 from doctor.language import say
 
 if TYPE_CHECKING:
+    from doctor.commands.reading import Tail
     from doctor.explain import Explained, Explanation
 
 
@@ -45,9 +46,10 @@ def run(namespace: argparse.Namespace) -> int:
     from doctor import service
     from doctor.commands.check import load_or_examine
 
-    text = _read(namespace.file)
+    text, lines_before = _read(namespace.file)
     snapshot = None if namespace.no_machine else load_or_examine(namespace.facts, namespace.python)
     explanation = service.explain(text, snapshot, _script(namespace.script, snapshot is not None))
+    explanation = _counted_from_the_start(explanation, lines_before)
     if namespace.json:
         import msgspec
 
@@ -58,7 +60,6 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def _script(name: str | None, has_machine: bool) -> tuple[str, str] | None:
-    from doctor.commands.check import SCRIPT_LIMIT_BYTES
     from runner.text import t
 
     if name is None:
@@ -66,35 +67,43 @@ def _script(name: str | None, has_machine: bool) -> tuple[str, str] | None:
     if not has_machine:
         text = t("--script is judged by the versions installed: leave --no-machine out")
         raise CommandError(text, Exit.USAGE)
-    try:
-        with open(name, "rb") as file:
-            return file.read(SCRIPT_LIMIT_BYTES).decode("utf-8", "replace"), name
-    except OSError as error:
-        raise CommandError(
-            t("cannot read {file}: {error}", file=name, error=error.strerror or str(error)), Exit.USAGE
-        ) from None
+    from doctor.commands.reading import script_or_complaint
+
+    return script_or_complaint(name), name
 
 
-def _read(name: str) -> str:
+def _read(name: str) -> Tail:
+    from doctor.commands.reading import read_tail
+    from doctor.explain import TEXT_LIMIT_BYTES
     from runner.text import t
 
     try:
         if name != "-":
             with open(name, "rb") as file:
-                return _tail(file.read()).decode("utf-8", "replace")
-        if sys.stdin.isatty():
-            print(say("Paste the error, then Ctrl-D:"), file=sys.stderr)
-        return _tail(sys.stdin.buffer.read()).decode("utf-8", "replace")
+                tail = read_tail(file, TEXT_LIMIT_BYTES)
+        else:
+            if sys.stdin.isatty():
+                print(say("Paste the error, then Ctrl-D:"), file=sys.stderr)
+            tail = read_tail(sys.stdin.buffer, TEXT_LIMIT_BYTES)
     except OSError as error:
         raise CommandError(
             t("cannot read {file}: {error}", file=name, error=error.strerror or str(error)), Exit.USAGE
         ) from None
+    if not tail.text.strip():
+        raise CommandError(t("{file} is empty: there is no text to explain", file=name), Exit.USAGE)
+    return tail
 
 
-def _tail(raw: bytes) -> bytes:
-    from doctor.explain import TEXT_LIMIT_BYTES
+def _counted_from_the_start(explanation: Explanation, lines_before: int) -> Explanation:
+    """Number lines as the file does, where only its end was read."""
+    import msgspec
 
-    return raw[-TEXT_LIMIT_BYTES:]
+    replace = msgspec.structs.replace
+    known = tuple(
+        replace(item, match=replace(item.match, line_number=item.match.line_number + lines_before))
+        for item in explanation.known
+    )
+    return replace(explanation, known=known) if lines_before else explanation
 
 
 def _lines(explanation: Explanation) -> Iterator[str]:

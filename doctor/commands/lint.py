@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doctor.commands import CommandError, Exit
 from doctor.language import say
+from runner.strings import shown
 
 if TYPE_CHECKING:
     from doctor.model import Finding
 
-SCRIPT_LIMIT_BYTES = 4 << 20
 SECTIONS = ("python", "packages", "torch", "gpus", "environment")
 """What of the machine the rules ask about."""
 
@@ -40,43 +41,51 @@ def run(namespace: argparse.Namespace) -> int:
     from doctor.commands.check import load_or_examine
     from doctor.model import LEVELS
 
-    scripts = list(_scripts(namespace.files))
+    sources, unread = _sources(namespace.files)
     snapshot = load_or_examine(namespace.facts, namespace.python, SECTIONS)
-    findings = [found for path in scripts for found in service.lint(_read(path), str(path), snapshot)]
-    print(_render(namespace, findings, len(scripts)))
+    findings = [found for path, source in sources for found in service.lint(source, str(path), snapshot)]
+    print(_render(namespace, findings, len(sources)))
     worst = LEVELS.index(namespace.fail_on)
     if any(LEVELS.index(found.level) <= worst for found in findings):
         return Exit.FOUND
-    return Exit.COULD_NOT_LOOK if any(found.level == "unknown" for found in findings) else Exit.OK
+    unclear = unread or any(found.level == "unknown" for found in findings)
+    return Exit.COULD_NOT_LOOK if unclear else Exit.OK
 
 
-def _scripts(names: list[str]) -> list[Path]:
-    found: list[Path] = []
-    for name in names:
-        path = Path(name)
-        if path.is_dir():
-            found += sorted(
-                item for kind in ("*.py", "*.ipynb") for item in path.rglob(kind) if item.is_file()
-            )
-        else:
-            found.append(path)
-    return found
+def _sources(names: list[str]) -> tuple[list[tuple[Path, str]], bool]:
+    """Return the sources that could be read, and whether one could not (said on stderr).
+
+    Raises:
+        CommandError: none could be read, or a folder holds no script.
+    """
+    from doctor.commands import complain
+    from doctor.commands.reading import script_or_complaint
+
+    sources: list[tuple[Path, str]] = []
+    trouble: list[CommandError] = []
+    for path in _scripts(names):
+        try:
+            sources.append((path, script_or_complaint(path)))
+        except CommandError as error:
+            trouble.append(error)
+    if trouble and not sources:
+        raise trouble[0]
+    for one in trouble:
+        complain(one.text)
+    return sources, bool(trouble)
 
 
-def _read(path: Path) -> str:
+def _scripts(names: list[str]) -> Iterator[Path]:
+    from doctor.commands.reading import scripts_in
     from runner.text import t
 
-    try:
-        if not path.is_file():
-            raise FileNotFoundError(2, "not a file")
-        with path.open("rb") as file:
-            raw = file.read(SCRIPT_LIMIT_BYTES + 1)
-    except OSError as error:
-        text = t("cannot read {file}: {error}", file=str(path), error=error.strerror or str(error))
-        raise CommandError(text, Exit.USAGE) from None
-    if len(raw) > SCRIPT_LIMIT_BYTES:
-        raise CommandError(t("{file} is larger than 4 MB: not a script", file=str(path)), Exit.USAGE)
-    return raw.decode("utf-8", "replace")
+    for name in names:
+        if not (path := Path(name)).is_dir():
+            yield path
+        elif found := scripts_in(path):
+            yield from found
+        else:
+            raise CommandError(t("{folder} holds no script and no notebook", folder=name), Exit.USAGE)
 
 
 def _render(namespace: argparse.Namespace, findings: list[Finding], count: int) -> str:
@@ -91,6 +100,6 @@ def _render(namespace: argparse.Namespace, findings: list[Finding], count: int) 
     width, colour = layout.columns(sys.stdout), layout.wants_colour(sys.stdout)
     lines: list[str] = []
     for found in findings:
-        lines += [found.subject, *text.finding_lines(found, width, colour), ""]
+        lines += [shown(found.subject), *text.finding_lines(found, width, colour), ""]
     lines.append(say(t("{count} findings in {files} files", count=len(findings), files=count)))
     return "\n".join(lines)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from doctor.commands import CommandError, Exit
 from doctor.language import say
+from runner.strings import shown
 
 if TYPE_CHECKING:
     from doctor.recommend import Recommendation
 
+NAME_LIMIT = 80
 SECTIONS = ("host", "driver", "gpus", "python", "packages", "torch")
 
 
@@ -54,7 +56,9 @@ def run(namespace: argparse.Namespace) -> int:
     elif namespace.torch_args:
         print(recommendation.commands.get("pip", "").partition(" install ")[2])
     else:
-        print("\n".join(_lines(recommendation)))
+        print("\n".join(shown(line) for line in _lines(recommendation)))
+    if recommendation.target.unread:
+        return Exit.COULD_NOT_LOOK
     return Exit.OK if recommendation.commands else Exit.FOUND
 
 
@@ -103,13 +107,15 @@ def _lines(recommendation: Recommendation) -> Iterator[str]:
     what = " · ".join(
         part
         for part in (
-            ", ".join(target.cards),
-            f"driver {target.driver}" if target.driver else "",
+            _cards(target.cards),
+            say(t("driver {version}", version=target.driver)) if target.driver else "",
             f"Python {target.python}" if target.python else "",
         )
         if part
     )
-    yield say(t("For: {what}", what=what or say("no NVIDIA GPU")))
+    nobody = say("a machine that could not be read") if target.unread else say("no NVIDIA GPU")
+    yield from indent(say(t("For: {what}", what=what or nobody)), width, "", "  ")
+    yield from _unread_lines(recommendation, width)
     if best is not None:
         yield say(t("Best: torch {torch} for CUDA {cuda}", torch=best.torch, cuda=best.cuda))
     for reason in recommendation.reasons:
@@ -134,3 +140,25 @@ def _lines(recommendation: Recommendation) -> Iterator[str]:
         yield say("Nothing in the table runs on all of this. What would:")
         for way in recommendation.ways_out:
             yield from indent(say(way), width, "  - ", "    ")
+
+
+def _cards(names: tuple[str, ...]) -> str:
+    """Return ``8 x NVIDIA H100``: each name once; a card that does not answer has none."""
+    whole = [shown(name)[:NAME_LIMIT] for name in names if name]
+    counts = {name: whole.count(name) for name in whole}
+    return ", ".join(f"{count} x {name}" if count > 1 else name for name, count in counts.items())
+
+
+def _unread_lines(recommendation: Recommendation, width: int) -> Iterator[str]:
+    from doctor.render.layout import indent
+    from runner.text import t
+
+    unread = recommendation.target.unread
+    if why := unread.get("driver"):
+        words = t("The driver could not be read: {why}", why=say(why))
+        yield from indent(say(words), width, "  ", "    ")
+    elif why := unread.get("gpus"):
+        words = t("The cards could not be read, the driver alone decides: {why}", why=say(why))
+        yield from indent(say(words), width, "  ", "    ")
+    if unread:
+        yield "  " + say("Name what it has: doctor recommend --driver VERSION --gpu NAME")

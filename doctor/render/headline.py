@@ -7,6 +7,10 @@ from doctor.model import Gpu, Snapshot, t
 from doctor.render.layout import human_bytes
 from runner.strings import shown
 
+PART_LIMIT = 400
+"""No version, place or reason is longer; what is, came from a broken or hostile file."""
+NAME_LIMIT = 80
+
 
 def environment_line(snapshot: Snapshot) -> str:
     """Return ``Judged: /root/venv/bin/python 3.11.7 (VIRTUAL_ENV) · torch 2.6.0+cu124 · transformers 4.49.0``."""
@@ -25,7 +29,7 @@ def environment_line(snapshot: Snapshot) -> str:
     transformers = packages.value.version("transformers") if packages.value else None
     if transformers:
         parts.append(f"transformers {shown(transformers)}")
-    return say(t("Judged: {what}", what=" · ".join(parts) or say("no Python environment")))
+    return say(t("Judged: {what}", what=_joined(parts) or say("no Python environment")))
 
 
 def machine_line(snapshot: Snapshot) -> str:
@@ -42,7 +46,16 @@ def machine_line(snapshot: Snapshot) -> str:
             say(t("driver {version}", version=driver.version or driver.kernel_module_version or "")) + cuda
         )
     parts += _limits(snapshot)
-    return say(t("Machine: {what}", what=" · ".join(part for part in parts if part)))
+    return say(t("Machine: {what}", what=_joined(parts) or say("nobody looked")))
+
+
+def _joined(parts: list[str]) -> str:
+    """Return the parts on one line, safe for a terminal, none of them without end."""
+    return " · ".join(_cut(shown(part), PART_LIMIT) for part in parts if part)
+
+
+def _cut(part: str, limit: int) -> str:
+    return part if len(part) <= limit else part[: limit - 1] + "…"
 
 
 def _cards(snapshot: Snapshot) -> str:
@@ -56,11 +69,18 @@ def _cards(snapshot: Snapshot) -> str:
     for gpu in gpus.value.items:
         key = (_card_name(gpu), human_bytes(gpu.memory_total_bytes) if gpu.memory_total_bytes else "")
         groups[key] = groups.get(key, 0) + 1
-    return ", ".join(f"{count} x {name} {memory}".strip() for (name, memory), count in groups.items())
+    return ", ".join(_card(count, name, memory) for (name, memory), count in groups.items())
+
+
+def _card(count: int, name: str, memory: str) -> str:
+    if not name:
+        return say(t("{count} x no answer", count=count))
+    return f"{count} x {_cut(name, NAME_LIMIT)} {memory}".strip()
 
 
 def _card_name(gpu: Gpu) -> str:
-    return shown(gpu.name).removeprefix("NVIDIA ") or f"GPU {gpu.index}"
+    """Return a card's name, short; empty for one that does not even tell it."""
+    return shown(gpu.name).removeprefix("NVIDIA ") or ("" if gpu.error else "GPU")
 
 
 def _limits(snapshot: Snapshot) -> list[str]:

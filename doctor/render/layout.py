@@ -61,26 +61,33 @@ _TOKEN = re.compile(
 _NEVER_FIRST = "，。；：、！？）》」』”’,.;:!?)"
 
 
-def wrap(text: str, width: int) -> list[str]:
-    """Return ``text`` in lines of at most ``width`` columns; a command in backticks stays whole so it can be copied."""
+def wrap(text: str, width: int, first_width: int | None = None) -> list[str]:
+    """Return ``text`` in lines of at most ``width`` columns (the first one: ``first_width``).
+
+    A command in backticks stays whole so it can be copied.
+    """
     lines: list[str] = []
+    room = width if first_width is None else first_width
     for paragraph in text.splitlines() or [""]:
         line = ""
         for token in _TOKEN.findall(paragraph):
             if token.isspace():
                 line += " " if line and not line.endswith(" ") else ""
-            elif line.strip() and display_width(line + token) > width and token[0] not in _NEVER_FIRST:
+            elif line.strip() and display_width(line + token) > room and token[0] not in _NEVER_FIRST:
                 lines.append(line.rstrip())
-                line = token
+                line, room = token, width
             else:
                 line += token
         lines.append(line.rstrip())
+        room = width
     return lines
 
 
 def indent(text: str, width: int, first: str, rest: str) -> list[str]:
     """Wrap ``text`` behind a ``first`` prefix, later lines behind ``rest`` (both count as columns)."""
-    body = wrap(text, max(20, width - display_width(rest)))
+    room = width - display_width(rest)
+    surplus = max(0, display_width(first) - display_width(rest))
+    body = wrap(text, max(20, room), max(20, room - surplus))
     return [(first if index == 0 else rest) + line for index, line in enumerate(body)]
 
 

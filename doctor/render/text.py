@@ -13,6 +13,8 @@ from doctor.render.layout import indent, pad, paint
 from runner.strings import shown
 
 _MARGIN = " " * 9
+ASKED_SEPARATELY = frozenset({"workload", "incident", "data", "deep", "provenance"})
+"""Sections that a plain check does without; any other that nobody looked at is missing from a recorded machine."""
 
 
 def level_word(level: str) -> str:
@@ -35,7 +37,10 @@ def report_lines(
         else:
             yield ""
             yield from diagnosis_lines(diagnosis, width, colour)
-    for block in (deep_lines(snapshot.facts.deep.value, width, colour), _could_not_look(report, width, colour)):
+    for block in (
+        deep_lines(snapshot.facts.deep.value, width, colour),
+        _could_not_look(report, width, colour),
+    ):
         lines = list(block)
         yield from ["", *lines] if lines else []
     yield ""
@@ -102,11 +107,19 @@ def _could_not_look(report: Report, width: int, colour: bool) -> Iterator[str]:
             "",
             _MARGIN,
         )
+    if missing := _never_looked(report):
+        words = say(t("nobody looked at: {names}; nothing is said of them", names=", ".join(missing)))
+        for line in indent(printable_text(words), width, "", "  "):
+            yield paint(line, "dim", colour)
     if report.unread:
         reasons = (f"{item.section} ({say(item.why).rstrip('.。')})" for item in report.unread)
         words = say(t("could not look at: {names}", names="; ".join(reasons)))
         for line in indent(printable_text(words), width, "", "  "):
             yield paint(line, "dim", colour)
+
+
+def _never_looked(report: Report) -> list[str]:
+    return [name for name in report.not_looked if name not in ASKED_SEPARATELY]
 
 
 def _summary(report: Report, colour: bool) -> str:
@@ -145,4 +158,13 @@ def brief_line(report: Report) -> str:
     if report.unanswered:
         names = ", ".join(item.section for item in report.unanswered)
         return say(t("doctor: could not look at {names} (doctor check)", names=names))
+    if report.crashed:
+        return say(t("doctor: {count} checks of ours broke (doctor check)", count=len(report.crashed)))
+    if missing := _never_looked(report):
+        return say(
+            t(
+                "doctor: nothing wrong found in what was recorded; nobody looked at {names}",
+                names=", ".join(missing),
+            )
+        )
     return say(t("doctor: nothing wrong found, {count} checks passed", count=len(report.passed)))

@@ -14,7 +14,7 @@ from doctor.judge import fold_symptoms
 from doctor.language import use_language
 from doctor.model import Evidence, Facts, Finding, Reading, Report, Snapshot, Unanswered, t
 from doctor.render import schema, structured, text
-from doctor.render.layout import display_width, human_bytes, human_seconds, wrap
+from doctor.render.layout import display_width, human_bytes, human_seconds, indent, wrap
 
 HOSTILE = "evil\x1b[2J[bold]<b>`rm -rf`\n\u202e"
 
@@ -116,3 +116,9 @@ def test_sizes_are_said_as_people_say_them(count: int | None, shown: str) -> Non
 )
 def test_times_are_said_as_people_say_them(seconds: float | None, shown: str) -> None:
     assert human_seconds(seconds) == shown
+
+
+def test_a_prefix_counts_as_columns() -> None:
+    lines = indent("word " * 60, 60, "line 123456: ", "  ")
+    assert max(display_width(line) for line in lines) <= 60
+    assert len(lines) > 5

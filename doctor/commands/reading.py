@@ -1,0 +1,121 @@
+"""Reading what a person hands over: a log's end, a script. Bounded in memory, whatever the file, pipe or encoding is."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from doctor.commands import CommandError, Exit
+from runner.text import Text, t
+
+CHUNK_BYTES = 1 << 20
+SCRIPT_LIMIT_BYTES = 4 << 20
+NOTEBOOK_LIMIT_BYTES = 64 << 20
+"""A notebook carries the pictures that it drew."""
+
+# \x1b[0;31mRuntimeError\x1b[0m     \x1b]0;title\x07
+_COLOUR = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]{0,1000}(?:\x07|\x1b\\)")
+_UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+# # -*- coding: gbk -*-       (PEP 263: in the first two lines)
+_CODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-_.a-zA-Z0-9]+)")
+
+
+class Tail(NamedTuple):
+    """The end of a text, and how many lines came before it."""
+
+    text: str
+    lines_before: int
+
+
+def read_tail(stream: BinaryIO, limit_bytes: int) -> Tail:
+    """Return the last ``limit_bytes`` of ``stream``, read to its end in memory of about twice that. Raises OSError."""
+    kept, lines_before, start = bytearray(), 0, b""
+    while chunk := stream.read(CHUNK_BYTES):
+        start = start or chunk[:2]
+        kept += chunk
+        if len(kept) > 2 * limit_bytes:
+            lines_before += kept.count(b"\n", 0, len(kept) - limit_bytes)
+            del kept[:-limit_bytes]
+    surplus = max(0, len(kept) - limit_bytes)
+    wide = start in _UTF16
+    if (lines_before or surplus) and not wide:
+        surplus = kept.find(b"\n", surplus) + 1 or surplus  # begin with a whole line
+    lines_before += kept.count(b"\n", 0, surplus)
+    return Tail(without_colour(decode(bytes(kept[surplus:]), start)), lines_before)
+
+
+def decode(raw: bytes, start: bytes = b"") -> str:
+    """Return a log's text: UTF-16 where it begins with that mark (PowerShell's ``>``), else UTF-8, else GBK.
+
+    ``start`` is how the whole text begins, where ``raw`` is only its end.
+    """
+    if encoding := _UTF16.get(start or raw[:2]):
+        return raw.decode(encoding, "replace").lstrip("\ufeff")
+    for encoding in ("utf-8-sig", "gbk"):
+        try:
+            return raw.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return raw.decode("utf-8", "replace")
+
+
+def without_colour(text: str) -> str:
+    """Return ``text`` without the escapes that colour a terminal: IPython and rich put them into a traceback's words."""
+    return _COLOUR.sub("", text) if "\x1b" in text else text
+
+
+def script_or_complaint(name: str | Path) -> str:
+    """Return a script's text in the encoding that it declares. A pipe (``<(...)``) may stand in for a file.
+
+    Raises:
+        CommandError: it cannot be read, is no file, or is too large for a script (4 MB) or notebook (64 MB); the sentence names it.
+    """
+    is_notebook = str(name).endswith(".ipynb")
+    limit = NOTEBOOK_LIMIT_BYTES if is_notebook else SCRIPT_LIMIT_BYTES
+    try:
+        with open(name, "rb") as file:
+            raw = file.read(limit + 1)
+    except OSError as error:
+        text = t("cannot read {file}: {error}", file=str(name), error=error.strerror or str(error))
+        raise CommandError(text, Exit.USAGE) from None
+    if len(raw) > limit:
+        raise CommandError(_too_large(str(name), is_notebook), Exit.USAGE)
+    return raw.decode(_declared(raw), "replace")
+
+
+def _too_large(name: str, is_notebook: bool) -> Text:
+    if is_notebook:
+        return t("{file} is larger than 64 MB: not a notebook", file=name)
+    return t("{file} is larger than 4 MB: not a script", file=name)
+
+
+def _declared(raw: bytes) -> str:
+    for line in raw.split(b"\n", 2)[:2]:
+        if match := _CODING.match(line):
+            name = match[1].decode("ascii")
+            try:
+                "".encode(name).decode(name)
+            except (LookupError, UnicodeError):
+                break
+            return name
+    return "utf-8-sig"
+
+
+def scripts_in(folder: Path) -> list[Path]:
+    """Return the scripts and notebooks below ``folder``, without environments, caches and hidden folders. Sorted."""
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not _passed_over(Path(place, name)))
+        found += [Path(place, name) for name in sorted(files) if name.endswith((".py", ".ipynb"))]
+    return [path for path in found if path.is_file()]
+
+
+def _passed_over(folder: Path) -> bool:
+    if folder.name.startswith(".") or folder.name in _NOT_THE_USERS:
+        return True
+    return (folder / "pyvenv.cfg").exists() or (folder / "conda-meta").is_dir()
+
+
+_NOT_THE_USERS = ("__pycache__", "node_modules", "site-packages", "dist-packages")

@@ -1,0 +1,128 @@
+"""What a person hands over is read whole where that matters, bounded where it must be, in the encoding it has."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from doctor.commands.reading import decode, read_tail, scripts_in
+from tests.commands_run import doctor
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+
+
+@pytest.mark.parametrize("limit", [128, 1000, 1 << 20])
+def test_a_lines_number_is_the_files_not_the_tails(limit: int) -> None:
+    text = "".join(f"step {number}\n" for number in range(1, 300_000)) + OOM + "\n"
+    tail = read_tail(io.BytesIO(text.encode()), limit)
+    place = tail.text.splitlines().index(OOM) + 1 + tail.lines_before
+    assert place == text.splitlines().index(OOM) + 1
+    assert len(tail.text) <= limit
+
+
+def test_the_number_that_is_said_is_the_files(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("step loss 0.5 of an epoch\n" * 400_000 + OOM + "\n")
+    done = doctor("explain", "--no-machine", "--json", "log", cwd=tmp_path)
+    assert json.loads(done.stdout)["known"][0]["match"]["line_number"] == 400_001
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        pytest.param("a 训练\n".encode(), "a 训练\n", id="UTF-8"),
+        pytest.param("a 训练\n".encode("utf-8-sig"), "a 训练\n", id="UTF-8 with a mark"),
+        pytest.param("a 训练\n".encode("utf-16"), "a 训练\n", id="PowerShell's redirection"),
+        pytest.param("磁盘已满\n".encode("gbk"), "磁盘已满\n", id="GBK"),
+        pytest.param(b"\xff\xfa\x80!\n", "\ufffd\ufffd\ufffd!\n", id="none of them"),
+    ],
+)
+def test_a_log_is_decoded_as_what_it_is(raw: bytes, expected: str) -> None:
+    assert decode(raw) == expected
+    assert read_tail(io.BytesIO(raw), 1 << 20).text == expected
+
+
+def test_the_colours_of_a_notebook_do_not_hide_an_error() -> None:
+    raw = f"\x1b[0;31mtorch.OutOfMemoryError\x1b[0m: {OOM.partition(': ')[2]}\n".encode()
+    assert read_tail(io.BytesIO(raw), 1 << 20).text == OOM + "\n"
+
+
+@pytest.mark.parametrize("stdin", [b"", b" \n\n"], ids=["nothing", "blank lines"])
+def test_no_text_is_not_an_unknown_error(stdin: bytes) -> None:
+    done = doctor("explain", "--no-machine", stdin=stdin)
+    assert (done.returncode, "no text to explain" in done.stderr) == (2, True)
+
+
+# ------------------------------------------------------------------------------------------------ scripts
+def test_environments_and_caches_are_not_the_users_scripts(tmp_path: Path) -> None:
+    for name in (
+        "train.py",
+        "a/b.ipynb",
+        "venv/x.py",
+        ".git/hooks/y.py",
+        "node_modules/z.py",
+        "__pycache__/w.py",
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / "venv/pyvenv.cfg").touch()
+    (tmp_path / "again").symlink_to(tmp_path)
+    assert [str(path.relative_to(tmp_path)) for path in scripts_in(tmp_path)] == ["train.py", "a/b.ipynb"]
+
+
+def test_one_script_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> None:
+    (tmp_path / "good.py").write_text("import torch\nprint('x'\n")
+    (tmp_path / "huge.py").write_bytes(b"#" * (5 << 20))
+    done = doctor("lint", ".", cwd=tmp_path)
+    assert "good.py:2" in done.stdout
+    assert "huge.py" in done.stderr
+    assert done.returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        pytest.param(["lint", "nowhere.py"], "No such file", id="lint: a file that is not there"),
+        pytest.param(["lint", "."], "no script", id="lint: a folder without scripts is not fine"),
+        pytest.param(["lint", "/dev/zero"], "larger than", id="lint: no end"),
+        pytest.param(["check", "--script", "/dev/zero"], "larger than", id="check: no end"),
+    ],
+)  # fmt: skip
+def test_what_is_no_script_is_a_usage_error(tmp_path: Path, arguments: list[str], word: str) -> None:
+    done = doctor(*arguments, cwd=tmp_path)
+    assert (done.returncode, word in done.stderr, done.stdout) == (2, True, "")
+
+
+def test_a_notebook_may_carry_pictures(tmp_path: Path) -> None:
+    cell = {
+        "cell_type": "code",
+        "source": ["import torch\n"],
+        "outputs": [{"data": {"image/png": "A" * (6 << 20)}}],
+    }
+    (tmp_path / "n.ipynb").write_text(json.dumps({"cells": [cell]}))
+    assert doctor("lint", "n.ipynb", cwd=tmp_path).returncode == 0
+
+
+def test_a_script_is_read_in_the_encoding_it_declares(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_bytes("# -*- coding: gbk -*-\n名字 = (\n".encode("gbk"))
+    done = doctor("lint", "train.py", "--json", cwd=tmp_path)
+    assert "was never closed" in done.stdout
+
+
+def test_a_pipe_may_stand_in_for_a_script(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    writer = threading.Thread(target=(tmp_path / "pipe.py").write_text, args=("import torch\n",), daemon=True)
+    writer.start()
+    assert doctor("lint", "pipe.py", cwd=tmp_path).returncode == 0
+
+
+def test_a_scripts_name_cannot_drive_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "a\x1b[31m.py").write_text("x = (\n")
+    done = doctor("lint", "a\x1b[31m.py", cwd=tmp_path)
+    assert "\\x1b" in done.stdout
+    assert "\x1b" not in done.stdout
