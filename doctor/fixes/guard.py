@@ -24,4 +24,5 @@ def keep_this_torch(finding: Finding, snapshot: Snapshot) -> Fix | Text:
         ),
         touches=("environment", "project"),
         risk=t("it holds for every environment of this user; an installation that needs another torch is refused, with the reason"),
+        only_when_asked=True,  # it reaches beyond the environment that was judged
     )  # fmt: skip

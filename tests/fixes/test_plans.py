@@ -362,6 +362,14 @@ def test_the_guard_keeps_the_torch_that_is_installed() -> None:
     )
 
 
+def test_what_reaches_beyond_the_judged_environment_is_done_only_when_asked_for() -> None:
+    project = Project(
+        cwd="/root/code", requirements=(Requirement(line="torch==2.3.0", file="requirements.txt"),)
+    )
+    installed = {"torch": torch("2.6.0+cu124"), "packages": packages(torch="2.6.0+cu124")}
+    assert cured("requirements-would-replace-torch", project=project, **installed).only_when_asked
+
+
 def test_a_guarded_torch_is_no_longer_in_danger() -> None:
     project = Project(
         cwd="/root/code", requirements=(Requirement(line="torch==2.3.0", file="requirements.txt"),)
