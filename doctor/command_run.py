@@ -103,6 +103,7 @@ def begin_command(
 ) -> StartedRun:
     """Make the run directory of a command and start its supervisor in a session of its own. Raises LaunchError."""
     run = prepare_directory(encode_command(plan), snapshot, run_dir or new_run_dir(plan.name))
+    run.plan.chmod(0o600)  # a command's words may hold a key
     lock = take_lock(run)
     try:
         return StartedRun(run, _start_supervisor(run, with_sampler, lock))

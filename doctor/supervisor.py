@@ -22,16 +22,19 @@ import msgspec
 from doctor.ended import Ended, Note, notes_of
 from doctor.launch import sampler_trouble, start_sampler
 from doctor.log_progress import LogProgress
-from doctor.machine import load_snapshot
-from doctor.model import Snapshot
+from doctor.machine import live_snapshot, load_snapshot
+from doctor.model import Container, Snapshot
 from doctor.on_finish import OnFinish
-from doctor.probes.host_meter import cgroup_memory, oom_kills
+from doctor.probes import Context
+from doctor.redact_secrets import without_secrets
+from doctor.render.layout import human_bytes
 from doctor.run_ends import first_and_last
 from doctor.stopping import StopLadder, group_lives, send
 from doctor.trainer_pid import mark_of, write_mark
 from runner.command_plan import CommandPlan, decode_command
 from runner.events import EventWriter
 from runner.rundir import RunDir
+from runner.strings import printable
 from runner.text import Text, t
 
 LOOK_EVERY_S = 0.2
@@ -89,16 +92,17 @@ class Supervisor:
 
     # -- one start ------------------------------------------------------------------------------------------------
     def _attempt(self, attempt: int) -> Ended:
-        before, reader = oom_kills(), LogReader(self)  # before the command can have written a word
+        before, reader = container(), LogReader(self)  # before the command can have written a word
         process = self._start(attempt)
         if process is None:
             return Ended(COULD_NOT_START, started=False)
         sampler = self._start_sampler(process.pid)
         self._follow(process, reader)
         self._clear_leftovers(process.pid)
-        memory = cgroup_memory()
-        limit = f"{memory.limit_bytes / 2**30:.1f} GiB" if memory else ""
-        ended = Ended(process.returncode, before, oom_kills(), memory_limit=limit)
+        after = container()
+        limit = human_bytes(after.memory_limit_bytes) if after and after.memory_limit_bytes else ""
+        counts = (one.oom_kill_count if one else None for one in (before, after))
+        ended = Ended(process.returncode, *counts, memory_limit=limit)
         if sampler is not None:
             _end_sampler(sampler)
         return ended
@@ -131,7 +135,7 @@ class Supervisor:
             if mark is not None:
                 write_mark(self.run.trainer_pid, mark)
         self._write("run-started", None, pid=process.pid, hostname=socket.gethostname(),
-                    command=list(self.plan.argv), attempt=attempt)  # fmt: skip
+                    command=printable(without_secrets(self.plan.command)), attempt=attempt)  # fmt: skip
         return process
 
     def _start_sampler(self, pid: int) -> subprocess.Popen[bytes] | None:
@@ -153,7 +157,6 @@ class Supervisor:
                 send(process.pid, number)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(LOOK_EVERY_S)
-        reader.read()
         reader.end()
 
     def _clear_leftovers(self, root: int) -> None:
@@ -238,12 +241,13 @@ class LogReader:
         self._progress = LogProgress(time.monotonic)
         self._told_at = time.monotonic()
 
-    def read(self) -> None:
-        """Read what is new. A log that was cut short by its writer is read from its new end on."""
+    def read(self) -> bool:
+        """Read what is new, at most some MB; return whether there was any. A log that was cut short by its writer is
+        read from its new end on."""
         size = _size(self._path)
         if size <= self._offset:
             self._offset = size
-            return
+            return False
         with open(self._path, "rb") as file:
             file.seek(self._offset)
             content = file.read(1 << 22)
@@ -252,8 +256,11 @@ class LogReader:
         if time.monotonic() - self._told_at >= OUTPUT_EVERY_S:
             self._told_at = time.monotonic()
             self._supervisor._write("output", None, bytes=self._offset)
+        return True
 
     def end(self) -> None:
+        while self.read():
+            continue
         self._write(self._progress.end())
 
     def _write(self, told: Any) -> None:
@@ -267,6 +274,11 @@ class LogReader:
     def _callback_tells(self) -> bool:
         """Return whether the command writes events of its own: its numbers are exact, those in the log are rounded."""
         return _size(self._callback_events) > self._callback_begin
+
+
+def container() -> Container | None:
+    """Return the control group's limits and counters now; None: they cannot be read."""
+    return live_snapshot(Context(), ("container",)).facts.container.value
 
 
 def _size(path: Path) -> int:

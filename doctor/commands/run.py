@@ -42,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--anyway", action="store_true", help=say("start although findings say it will fail"))
     parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment that trains"))
+    parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
     _configure_command(parser)
 
 
@@ -72,6 +73,12 @@ def _configure_command(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> int:
     if namespace.command is not None:
         return _supervise(namespace)
+    if namespace.rest:
+        words = " ".join([namespace.profile, *namespace.rest])
+        raise CommandError(
+            say(t("a command of your own stands after --: doctor run -- {command}", command=words)),
+            Exit.USAGE,
+        )
     if namespace.retry or namespace.on_finish or namespace.on_finish_always:
         raise CommandError(
             say(

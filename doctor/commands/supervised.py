@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import signal
 import sys
@@ -37,7 +38,7 @@ def attach(started: StartedRun, set_line: str = "") -> int:
 
     _tell(say(t("Run: {path}", path=printable(str(started.run.path)))), *filter(None, [set_line]))
     watcher = RunWatcher(started.run)
-    with _Signals(started):
+    with _Signals(started, watcher):
         _follow(started, watcher)
     return _finish(started, watcher)
 
@@ -74,10 +75,11 @@ class Output:
 
 
 class _Signals:
-    """Ctrl-C and SIGTERM go to the command, by way of its supervisor; again: the next harder signal."""
+    """Ctrl-C and SIGTERM go to the command, by way of its supervisor; again: the next harder signal. During the countdown
+    they cancel it."""
 
-    def __init__(self, started: StartedRun) -> None:
-        self._started = started
+    def __init__(self, started: StartedRun, watcher: RunWatcher) -> None:
+        self._started, self._watcher = started, watcher
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> _Signals:
@@ -90,9 +92,12 @@ class _Signals:
             signal.signal(number, handler)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        from doctor import service
         from doctor.trainer_pid import signal_trainer
 
-        if signal_trainer(self._started.run, number):
+        if self._watcher.state.on_finish.get("state") == "waiting":
+            service.cancel_on_finish(self._started.run)
+        elif signal_trainer(self._started.run, number):
             complain(say("stopping the command ... (Ctrl-C again: SIGTERM, then SIGKILL)"))
 
 
@@ -108,7 +113,7 @@ class Countdown:
         self._over = False
 
     def __enter__(self) -> Countdown:
-        if sys.stdin.isatty() and sys.stderr.isatty():
+        if sys.stderr.isatty() and _in_foreground():
             self._terminal = termios.tcgetattr(sys.stdin.fileno())
             tty.setcbreak(sys.stdin.fileno())
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)  # keys from before are no answer
@@ -152,6 +157,14 @@ class Countdown:
     def _end_line(self) -> None:
         if self._terminal is not None:
             sys.stderr.write("\n")
+
+
+def _in_foreground() -> bool:
+    """Return whether keys of the terminal come to us; a job in the background that asked for them would be stopped."""
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except OSError:  # stdin is no terminal, or not ours
+        return False
 
 
 def _turn(state: str, command: str) -> str:

@@ -12,11 +12,11 @@ from runner.text import Text
 LEVEL_SIGNS = {"fail": "✗", "warn": "!", "note": "·", "unknown": "?"}
 LEVEL_STYLES = {"fail": "bold red", "warn": "bold yellow", "note": "cyan", "unknown": "bold magenta"}
 STATUS_SIGNS = {
-    "starting": "…", "running": "▶", "stalled": "!", "stopped": "■", "completed": "✓",
+    "starting": "…", "running": "▶", "stalled": "!", "stopped": "■", "interrupted": "■", "completed": "✓",
     "failed": "✗", "non-finite": "✗", "lost": "?",
 }  # fmt: skip
 STATUS_STYLES = {
-    "starting": "", "running": "bold green", "stalled": "bold yellow", "stopped": "bold",
+    "starting": "", "running": "bold green", "stalled": "bold yellow", "stopped": "bold", "interrupted": "bold",
     "completed": "bold green", "failed": "bold red", "non-finite": "bold red", "lost": "bold magenta",
 }  # fmt: skip
 
@@ -33,6 +33,7 @@ def status_label(status: str) -> str:
         "running": say("running"),
         "stalled": say("stalled"),
         "stopped": say("stopped"),
+        "interrupted": say("stopped by hand"),
         "completed": say("completed"),
         "failed": say("failed"),
         "non-finite": say("loss not finite"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
@@ -9,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ import pytest
 
 from doctor.ended import Ended, notes_of
 from doctor.launch import LaunchError
+from doctor.probes.cgroup import parse_cgroup
 from doctor.running import resume
 from doctor.watching import RunWatcher, summarise
 from runner.command_plan import decode_any, decode_command
@@ -235,6 +238,43 @@ def test_how_a_command_ended_is_told_by_signal_and_counters(ended: Ended, expect
     assert notes[0].text.msgid.startswith(expected)
 
 
+def memory_group(limit_bytes: int) -> Path | None:
+    """Make a control group of version 1 below our own, with a memory limit; None where that is not permitted."""
+    groups = parse_cgroup(Path("/proc/self/cgroup").read_text())
+    group = (
+        Path("/sys/fs/cgroup/memory") / groups.get("memory", "/").lstrip("/") / f"doctor-test-{os.getpid()}"
+    )
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(limit_bytes))
+    except OSError:
+        return None
+    return group
+
+
+def test_a_command_killed_for_memory_is_recognised_by_the_kernels_counter(shell: Shell) -> None:
+    group = memory_group(400 << 20)
+    if group is None:
+        pytest.skip("no memory group can be made here")
+    try:
+        shell.script(
+            "print('step=1 loss=0.5', flush=True)\nhog = []\nwhile True: hog.append(bytearray(8 << 20))"
+        )
+        process = shell.begin(
+            "--",
+            sys.executable,
+            "train.py",
+            preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())),
+        )
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 137, err.decode()
+        assert "killed 1 process(es) of this container for memory" in err.decode() and "400" in err.decode()
+    finally:
+        shell.close()
+        wait_until(lambda: not (group / "cgroup.procs").read_text().split())
+        group.rmdir()
+
+
 def test_the_explanation_is_of_this_start_alone(shell: Shell) -> None:
     shell.script(
         f"import os\nif os.environ['DOCTOR_RETRY'] == '0':\n    print({OOM!r})\n    raise SystemExit(1)\nraise ValueError('second')"
@@ -358,6 +398,7 @@ def test_a_key_cancels_the_countdown(shell: Shell) -> None:
     process = shell.begin(
         "--on-finish", "touch finished", "--countdown", "60", "--", sys.executable, "-c", "print('done')",
         stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )  # fmt: skip
     os.close(theirs)
     screen = read_until(ours, "any key cancels")
@@ -379,6 +420,17 @@ def read_until(terminal: int, words: str, seconds: float = 30.0) -> str:
         if select.select([terminal], [], [], 0.1)[0]:
             seen += os.read(terminal, 4096)
     return seen.decode("utf-8", "replace")
+
+
+def test_an_interrupt_during_the_countdown_cancels_it(shell: Shell) -> None:
+    process = shell.begin(
+        "--on-finish", "touch finished", "--countdown", "60", "--", sys.executable, "-c", "pass"
+    )
+    wait_until(lambda: shell.events("on-finish"))
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 0 and not (shell.folder / "finished").exists()
+    assert shell.events("run-finished")[-1].data["outcome"] == "completed"
 
 
 def test_any_session_can_cancel_with_a_file(shell: Shell) -> None:
@@ -430,6 +482,7 @@ def test_detached_it_returns_at_once_and_the_command_goes_on(shell: Shell) -> No
     [
         pytest.param(["quickstart", "--", "python", "x.py"], id="a profile and a command"),
         pytest.param(["--retry", "2", "quickstart"], id="retry without a command"),
+        pytest.param(["python", "train.py"], id="a command without dashes before it"),
         pytest.param(["--"], id="nothing after the dashes"),
         pytest.param(["--retry", "-1", "--", "python"], id="a negative count"),
     ],
