@@ -101,8 +101,7 @@ class Supervisor:
         self._clear_leftovers(process.pid)
         after = container()
         limit = human_bytes(after.memory_limit_bytes) if after and after.memory_limit_bytes else ""
-        counts = (one.oom_kill_count if one else None for one in (before, after))
-        ended = Ended(process.returncode, *counts, memory_limit=limit)
+        ended = Ended(process.returncode, _kills(before), _kills(after), memory_limit=limit)
         if sampler is not None:
             _end_sampler(sampler)
         return ended
@@ -279,6 +278,10 @@ class LogReader:
 def container() -> Container | None:
     """Return the control group's limits and counters now; None: they cannot be read."""
     return live_snapshot(Context(), ("container",)).facts.container.value
+
+
+def _kills(container: Container | None) -> int | None:
+    return container.oom_kill_count if container else None
 
 
 def _size(path: Path) -> int:
