@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from doctor.event_shapes import sound_events
 from doctor.run_ends import first_and_last
 from doctor.trainer_pid import trainer_alive
 from runner.events import EventFollower
@@ -37,7 +38,7 @@ class RunWatcher:
     def poll(self) -> RunState:
         """Fold in the events that came since the last call and return the state (always the same object)."""
         self._ask_alive()  # before reading: what a trainer wrote before it ended is then surely read
-        for event in self._follower.each_new():
+        for event in sound_events(self._follower.each_new()):
             self.state.add(event)
         return self.state
 
@@ -127,7 +128,7 @@ def summarise(run: RunDir) -> RunSummary:
     state = RunState()
     try:
         files = [first_and_last(path) for path in sorted(run.events.glob("trainer-*.jsonl"))]
-        fold(heapq.merge(*files, key=lambda event: event.t), state)
+        fold(sound_events(heapq.merge(*files, key=lambda event: event.t)), state)
     except OSError:
         return RunSummary(run.name, str(run.path), "unreadable", 0, None, None, None, None, {})
     alive, now = trainer_alive(run), time.time()
