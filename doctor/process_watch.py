@@ -10,7 +10,7 @@ from doctor.gpu_meter import GpuMeter
 from doctor.probes.host_meter import HostMeter
 from doctor.probes.process_tree import is_alive, read_stat
 from doctor.pyspy import Window
-from doctor.stacks import hottest, starting_rate
+from doctor.stacks import hottest, starting_rate, where_time_goes
 from runner.events import RunEvent
 from runner.state import RunState, state_as_dict
 from runner.strings import printable
@@ -75,9 +75,9 @@ class ProcessWatcher:
         self._next_window = time.monotonic() + (30.0 if sample.trouble else 0.5)
         why: dict[str, Any] = {"why": sample.trouble.why} if sample.trouble else {}
         frames = hottest(sample.stacks)
-        self._add(
-            "sample-stacks", {"samples": sample.samples, "errors": sample.errors, "frames": frames, **why}
-        )
+        spent = where_time_goes(sample.stacks)
+        data = {"samples": sample.samples, "errors": sample.errors, "frames": frames, **spent, **why}
+        self._add("sample-stacks", data)
 
     def _add(self, kind: str, data: dict[str, Any]) -> None:
         self.state.add(RunEvent(seq=self._seq, t=time.time(), source="sampler", kind=kind, data=data))

@@ -21,7 +21,7 @@ from doctor.probes.host_meter import HostMeter, oom_kills
 from doctor.probes.process_tree import here, is_alive, read_stat
 from doctor.pyspy import Sample, Window, dump
 from doctor.silence import Silence
-from doctor.stacks import Pace, Trouble, hottest, starting_rate
+from doctor.stacks import Pace, Trouble, hottest, starting_rate, where_time_goes
 from runner.events import EventWriter, read_events
 from runner.rundir import RunDir
 from runner.text import Text, t
@@ -35,7 +35,14 @@ RETRY_S = 60.0
 class Sampler:
     """Watches one trainer. ``tick`` does what is due and never blocks for longer than a GPU round."""
 
-    def __init__(self, run: RunDir, pid: int, silence_s: float = 60.0, with_stacks: bool = True, supervised: bool = False) -> None:
+    def __init__(
+        self,
+        run: RunDir,
+        pid: int,
+        silence_s: float = 60.0,
+        with_stacks: bool = True,
+        supervised: bool = False,
+    ) -> None:
         stat = read_stat(pid)
         self.run = run
         self.pid = pid
@@ -104,7 +111,8 @@ class Sampler:
         frames = [
             {key: value for key, value in frame.items() if value != ""} for frame in hottest(sample.stacks)
         ]
-        self._write("sample-stacks", samples=sample.samples, errors=sample.errors, frames=frames)
+        spent = where_time_goes(sample.stacks)
+        self._write("sample-stacks", samples=sample.samples, errors=sample.errors, frames=frames, **spent)
 
     def _tell_trouble(self, trouble: Trouble, now: float) -> None:
         self._next_window = now + (RETRY_S if trouble.lasting else self.pace.window_s)

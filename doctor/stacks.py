@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from runner.phases import own_place, phase_of, waits_for_work
 from runner.strings import printable
 from runner.text import Text, t
 
@@ -172,6 +173,46 @@ def _entries(group: Sequence[Stack], instants: dict[int, int], root: int) -> lis
         for (function, file), tally in tallies.items()
     ]
     return sorted(entries, key=lambda entry: (-entry["self_share"], -entry["total_share"]))
+
+
+def where_time_goes(stacks: Sequence[Stack], limit: int = 6) -> dict[str, Any]:
+    """Return ``looks`` at the root's main thread, the share of each of its ``phases``, and ``places`` in the user's code.
+
+    A place of phase ``worker`` is where a loader's workers load; its share is of looks at a worker.
+    """
+    if not stacks:
+        return {}
+    root, instants = stacks[0].pids[0], _instants(stacks)
+    phases, places = Counter[str](), Counter[tuple[str, str, str, int]]()
+    workers = [pid for pid in instants if pid != root and _is_worker(pid, stacks)]
+    for stack in stacks:
+        frames = [(frame.function, frame.file, frame.line) for frame in stack.frames]
+        if stack.pid == root and stack.is_main:
+            phase = phase_of(frames) or "other"
+            phases[phase] += stack.count
+        elif stack.pid in workers and stack.is_main and not waits_for_work(frames):
+            phase = "worker"
+        else:
+            continue
+        if own := own_place(frames):
+            places[(phase, own[0], own[1], own[2])] += stack.count
+    looks = {"worker": sum(instants[pid] for pid in workers)}
+    return {
+        "looks": instants.get(root, 0),
+        "phases": {phase: round(count / instants[root], 4) for phase, count in phases.most_common()},
+        "places": [
+            {"phase": phase, "function": function, "file": file, "line": line,
+             "share": round(min(1.0, count / max(1, looks.get(phase, instants[root]))), 4)}
+            for (phase, function, file, line), count in places.most_common(limit)
+        ],
+    }  # fmt: skip
+
+
+def _is_worker(pid: int, stacks: Sequence[Stack]) -> bool:
+    return any(
+        stack.pid == pid and any(frame.function == "_worker_loop" for frame in stack.frames)
+        for stack in stacks
+    )
 
 
 def _child_name(group: Sequence[Stack]) -> str:

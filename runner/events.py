@@ -33,11 +33,13 @@ import msgspec
 #                (a supervised command only; so are command and attempt in run-started, and steps_total in step)
 # output         bytes: how far a supervised command's log has grown
 # sample-host    cpu_pct, rss_bytes, memory_used_bytes, memory_limit_bytes, memory_scope ("container" "machine"), processes,
-#                threads, disk_free_bytes, unread {field: why}
+#                threads, disk_free_bytes, cpu_cores_usable, cpu_throttled_pct (of the scheduler's periods since the sample
+#                before, where the container has a CPU limit), unread {field: why}
 # sample-gpu     gpus [{index, name, utilization_pct, memory_used_bytes, memory_total_bytes, temperature_c, power_w,
 #                power_limit_w, sm_clock_mhz, throttle_reasons [str], unread {field: why}}], why (when none could be read)
 # sample-stacks  samples, errors, frames [{function, file, line, self_share, total_share, process, thread (a side thread's)}],
-#                why and trouble (its class, see doctor/stacks.py) where there are none
+#                looks (at the trainer's main thread), phases {name: share of looks}, places [{phase, function, file, line,
+#                share}] in the user's own code, why and trouble (its class, see doctor/stacks.py) where there are none
 KINDS = (
     "run-started", "step", "evaluation", "checkpoint", "note", "run-finished",
     "sample-host", "sample-gpu", "sample-stacks", "on-finish", "output",

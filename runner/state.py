@@ -11,7 +11,10 @@ from typing import Any
 
 import msgspec
 
+from runner.alerts import AlertBook
 from runner.events import RunEvent, number
+from runner.verdict import verdict_of
+from runner.window import Windows
 
 STALLED_AFTER_S = 60.0
 """A running trainer that wrote nothing for this long is called stalled, unless it was quiet for long before and
@@ -107,6 +110,9 @@ class RunState:
         self.longest_gap_s = 0.0
         """Between two words of the trainer within one start."""
         self.last_t: float | None = None
+        self.windows = Windows()
+        """Where the time went, for :mod:`runner.verdict`."""
+        self.alerts = AlertBook()
 
     # -- fold ---------------------------------------------------------------------------------------------------
     def add(self, event: RunEvent) -> None:
@@ -120,9 +126,13 @@ class RunState:
         handler = getattr(self, "_on_" + event.kind.replace("-", "_"), None)
         if handler is not None:
             handler(event)
+        self.windows.add(event)
+        self.alerts.add(event)
 
     def _on_run_started(self, event: RunEvent) -> None:
-        if self.supervised and event.source != "log":  # a callback inside the supervised command tells more of it
+        if (
+            self.supervised and event.source != "log"
+        ):  # a callback inside the supervised command tells more of it
             self.started = {**self.started, **event.data}
             self.steps_total = event.data.get("steps_total", self.steps_total)
             self.step = int(event.data.get("resumed_from_step") or 0)
@@ -250,9 +260,12 @@ def fold(events: Iterable[RunEvent], state: RunState | None = None) -> RunState:
 
 def state_as_dict(state: RunState, now: float, trainer_alive: bool | None = None) -> dict[str, Any]:
     """Return the JSON form of ``doctor watch --json``."""
+    status = state.status_at(now, trainer_alive)
     tree: dict[str, Any] = msgspec.to_builtins(
         {
-            "status": state.status_at(now, trainer_alive),
+            "status": status,
+            "verdict": verdict_of(state, status, now),
+            "alerts": state.alerts.open(),
             "step": state.step,
             "steps_total": state.steps_total,
             "eta_seconds": state.eta_seconds(),

@@ -69,6 +69,52 @@ def oom_kills(root: Path = CGROUP) -> int | None:
 
 
 @dataclass
+class CpuLimit:
+    """How often the kernel stopped this container at its CPU limit, between two looks."""
+
+    root: Path = CGROUP
+    _before: tuple[int, int] | None = None
+
+    def sample(self) -> dict[str, float]:
+        """Return cpu_cores_usable and cpu_throttled_pct (0 to 100); what nobody counts is left out."""
+        cores = float(len(os.sched_getaffinity(0)))
+        quota = _cpu_quota_cores(self.root)
+        data = {"cpu_cores_usable": min(cores, quota) if quota else cores}
+        counts = self._counts() if quota else None
+        if counts and self._before and counts[0] > self._before[0]:
+            periods, stopped = counts[0] - self._before[0], counts[1] - self._before[1]
+            data["cpu_throttled_pct"] = round(100 * max(0, stopped) / periods, 1)
+        self._before = counts
+        return data
+
+    def _counts(self) -> tuple[int, int] | None:
+        # nr_periods 7310
+        # nr_throttled 12
+        for name in ("cpu.stat", "cpu/cpu.stat"):
+            try:
+                table = (self.root / name).read_text()
+            except OSError:
+                continue
+            if "nr_periods" in table:
+                return _field(table, "nr_periods"), _field(table, "nr_throttled")
+        return None
+
+
+def _cpu_quota_cores(root: Path) -> float | None:
+    """Return how many cores' worth of time the container may use; None: no limit that can be seen from within."""
+    try:
+        quota, period = (root / "cpu.max").read_text().split()  # 150000 100000, or: max 100000
+        return None if quota == "max" else int(quota) / int(period)
+    except (OSError, ValueError):
+        pass  # no cgroup v2 here: v1 is asked next
+    try:
+        quota_us = int((root / "cpu/cpu.cfs_quota_us").read_text())  # -1: no limit
+        return quota_us / int((root / "cpu/cpu.cfs_period_us").read_text()) if quota_us > 0 else None
+    except (OSError, ValueError):
+        return None
+
+
+@dataclass
 class HostMeter:
     """Gives the ``data`` of a ``sample-host`` event."""
 
@@ -76,6 +122,7 @@ class HostMeter:
     folder: Path | None = None
     """Whose disk is watched: the run directory."""
     _tree: TreeMeter = field(init=False)
+    _limit: CpuLimit = field(default_factory=CpuLimit)
 
     def __post_init__(self) -> None:
         self._tree = TreeMeter(self.pid)
@@ -84,6 +131,7 @@ class HostMeter:
         """Return one sample; what could not be read stands in ``unread`` with its reason."""
         unread: dict[str, Text] = {}
         data: dict[str, Any] = self._tree.sample(time.monotonic() if now is None else now)
+        data |= self._limit.sample()
         try:
             memory = cgroup_memory() or machine_memory(Path("/proc/meminfo").read_text())
             data |= {

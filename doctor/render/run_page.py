@@ -16,11 +16,13 @@ from doctor.render.headline import environment_line, machine_line
 from doctor.render.layout import human_bytes, human_seconds
 from doctor.render.page_parts import STYLE, Rows, cell, html_table, markdown_table
 from doctor.render.run_text import event_words, figure, frame_line, host_line, status_word, words_of
+from doctor.render.verdict_text import verdict_rows
 from runner.command_plan import CommandPlan
 from runner.events import RunEvent, finite_or_name, number
 from runner.state import Curve, state_as_dict
 from runner.strings import printable
 from runner.text import t
+from runner.verdict import is_worth_saying, verdict_of
 
 if TYPE_CHECKING:
     from doctor.run_page import Page
@@ -120,6 +122,9 @@ def event_rows(page: Page) -> Rows:
 def sections(page: Page) -> Iterator[tuple[str, list[str], Rows]]:
     """Yield (title, column names, rows) of every table; no rows, no table."""
     yield say("Evaluations"), [say("step"), say("result")], evaluation_rows(page.state.evaluations)
+    verdict = verdict_of(page.state, page.status, page.now)
+    if is_worth_saying(verdict, page.status, page.state.step):
+        yield say("Verdict"), ["", ""], verdict_rows(verdict)
     yield say("Where the steps' time went"), [say("part"), say("time"), say("share")], split_rows(page)
     yield say("Decisions"), [say("choice"), say("value"), say("why")], decision_rows(page)
     yield say("Events"), [say("time (UTC)"), say("what")], event_rows(page)

@@ -10,12 +10,14 @@ from typing import Any
 import msgspec
 
 from doctor.language import say
-from doctor.render.layout import display_width, human_bytes, human_seconds, pad, paint
+from doctor.render.layout import display_width, human_bytes, human_seconds, indent, pad, paint
 from doctor.render.sparkline import bar, sparkline
+from doctor.render.verdict_text import alert_lines, verdict_line
 from runner.events import RunEvent, number
 from runner.state import Curve, RunState
 from runner.strings import printable
 from runner.text import Text, t
+from runner.verdict import is_worth_saying, verdict_of
 
 _ROLES = {"completed": "good", "running": "bold", "stopped": "warn", "interrupted": "warn", "stalled": "warn"}
 
@@ -104,7 +106,7 @@ def screen(
     unicode: bool = True,
 ) -> list[str]:
     """Return ``doctor watch``'s screen: at most ``height`` lines of at most ``width`` columns."""
-    head = _head(name, status, width, colour)
+    head = [*_head(name, status, width, colour), *_verdict(state, status, now, width)]
     body = [*_progress(state, status, width, unicode), *_curves(state, width, unicode), *_machine(state)]
     # What is left of the height is shared: stacks first, then events, each with at least two lines.
     left = max(4, height - len(head) - len(body))
@@ -117,6 +119,19 @@ def _head(name: str, status: str, width: int, colour: bool) -> list[str]:
     word = status_word(status)
     title = cut(printable(name), max(10, width - display_width(word) - 2))
     return [pad(title, width - display_width(word)) + paint(word, status_role(status), colour)]
+
+
+def _verdict(state: RunState, status: str, now: float, width: int) -> list[str]:
+    """Return what needs attention and where the time goes, in two lines each at most."""
+    verdict = verdict_of(state, status, now)
+    lines = [
+        line
+        for words in alert_lines(state.alerts.open())[:2]
+        for line in indent(words, width, "! ", "  ")[:2]
+    ]
+    if is_worth_saying(verdict, status, state.step):
+        lines += indent(verdict_line(verdict), width, "> ", "  ")[:3]
+    return lines
 
 
 def _progress(state: RunState, status: str, width: int, unicode: bool) -> Iterator[str]:

@@ -6,8 +6,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from runner.alerts import Alert
 from runner.events import RunEvent
 from runner.state import Curve, RunState
+from runner.verdict import Verdict, is_worth_saying, verdict_of
 
 if TYPE_CHECKING:
     from doctor.tui.source import Watcher
@@ -69,6 +71,9 @@ class RunView:
     stacks: dict[str, Any] = dataclasses.field(default_factory=dict)
     log: tuple[Entry, ...] = ()
 
+    verdict: Verdict | None = None
+    """Where the time goes; None where there is nothing worth saying."""
+    alerts: tuple[Alert, ...] = ()
     is_over: bool = False
     """Nothing more will come."""
     trainer_log: tuple[str, ...] = ()
@@ -87,6 +92,7 @@ def look_at(watcher: Watcher, now: float) -> RunView:
 def view_of(state: RunState, name: str, status: str, now: float) -> RunView:
     """Return ``state`` as it is now, copied; ``now`` is wall time in seconds since the epoch."""
     end = state.last_trainer_t if state.finished or status == "lost" else now
+    verdict = verdict_of(state, status, now)
     return RunView(
         name=name,
         status=status,
@@ -113,6 +119,8 @@ def view_of(state: RunState, name: str, status: str, now: float) -> RunView:
         gpus=state.gpus,
         stacks=state.stacks,
         last_t=state.last_t,
+        verdict=verdict if is_worth_saying(verdict, status, state.step) else None,
+        alerts=tuple(state.alerts.open()),
         log=_log(state),
     )
 

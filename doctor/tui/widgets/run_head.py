@@ -8,6 +8,7 @@ from rich.text import Text as Styled
 
 from doctor.language import say
 from doctor.render.layout import human_seconds, indent
+from doctor.render.verdict_text import alert_lines, evidence_lines, verdict_line
 from doctor.tui.view import RunView
 from doctor.tui.widgets.plot import short_number
 from doctor.tui.words import STATUS_STYLES, one_line, status_label
@@ -15,12 +16,16 @@ from runner.events import number
 from runner.strings import printable
 from runner.text import t
 
+WIDE_COLUMNS = 120
+"""From this width on there is room for what the verdict rests on."""
+
 
 def head_rows(view: RunView, width: int) -> list[Styled]:
     """Return the head: what and how far, the newest numbers, and a row for what needs attention."""
     attention = next(_attentions(view), None)
     return [
         _identity(view),
+        *_verdict(view, width),
         _progress(view, width),
         *_numbers(view, width),
         *_wrapped(attention, width),
@@ -32,6 +37,19 @@ def _wrapped(row: Styled | None, width: int) -> list[Styled]:
     if row is None:
         return []
     return [Styled(line, row.style) for line in indent(row.plain, width, "", "  ")[:3]]
+
+
+def _verdict(view: RunView, width: int) -> list[Styled]:
+    """Return where the time goes in two rows at most; a wide screen adds what was seen."""
+    if view.verdict is None:
+        return []
+    style = "bold" if view.verdict.is_known else "dim"
+    lines = indent(verdict_line(view.verdict), width, "> ", "  ")
+    rows = [Styled(line, style) for line in lines[:2]]
+    if width >= WIDE_COLUMNS and view.verdict.is_known:
+        seen = " · ".join(evidence_lines(view.verdict))
+        rows += [Styled(line, "dim") for line in indent(seen, width, "  ", "  ")[:1]]
+    return rows
 
 
 def _identity(view: RunView) -> Styled:
@@ -121,6 +139,11 @@ def _attentions(view: RunView) -> Iterator[Styled]:
     outcome = _outcome(view)
     if outcome:
         yield outcome
+    for alert in view.alerts:
+        if alert.kind != "non-finite":  # counted above
+            yield Styled(
+                f"! {alert_lines([alert])[0]}", "bold red" if alert.level == "fail" else "bold yellow"
+            )
     for entry in reversed(view.log):
         if entry.kind == "note" and entry.data.get("level") in ("warn", "fail"):
             yield Styled(f"! {one_line(entry.data.get('text'))}", "yellow")
