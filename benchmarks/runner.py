@@ -110,7 +110,9 @@ def main() -> None:
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--data", type=Path, required=True, help="the folder with imdb_train.csv.gz")
     parser.add_argument("--work", type=Path, help="where runs go (default: a new temporary folder)")
-    parser.add_argument("--megabytes", type=int, nargs="+", default=[10, 300], help="memory: the files' sizes")
+    parser.add_argument(
+        "--megabytes", type=int, nargs="+", default=[10, 300], help="memory: the files' sizes"
+    )
     options = parser.parse_args()
     work = options.work or Path(tempfile.mkdtemp(prefix="doctor-runner-"))
     work.mkdir(parents=True, exist_ok=True)

@@ -60,7 +60,11 @@ def measure_damage(options: argparse.Namespace, work: Path) -> None:
             damage(newest / name)
             code = run_session(str(run.path), True, StopRequest())
             notes = [event.data["text"] for event in events(run, "note")]
-            found += any("damaged" in text["msgid"] and text["params"]["path"] == str(newest) for text in notes)
+            found += any(
+                "damaged" in text["msgid"] and text["params"]["path"] == str(newest) for text in notes
+            )
             resumed = events(run, "run-started")[-1].data.get("resumed_from_step")
             survived += code == 0 and resumed == before and weights(run) == weights(whole)
-    print(f"{len(FILES) * len(DAMAGES)} damages: {found} found and named, {survived} survived with the same weights")
+    print(
+        f"{len(FILES) * len(DAMAGES)} damages: {found} found and named, {survived} survived with the same weights"
+    )

@@ -111,7 +111,9 @@ def measure_losses(options: argparse.Namespace, work: Path) -> None:
     assert len(ours) == len(plain) == len(theirs), (len(ours), len(plain), len(theirs))
     for name, other in (("a plain loop", plain), ("Trainer", theirs)):
         worst = max(abs(one - two) for one, two in zip(ours, other, strict=True))
-        print(f"{len(ours)} steps, loss {ours[0]:.4f} -> {ours[-1]:.4f}; largest difference to {name}: {worst:.2e}")
+        print(
+            f"{len(ours)} steps, loss {ours[0]:.4f} -> {ours[-1]:.4f}; largest difference to {name}: {worst:.2e}"
+        )
 
 
 def measure_accuracy(options: argparse.Namespace, work: Path) -> None:
@@ -140,7 +142,10 @@ def trainer_accuracy(run: Any, work: Path) -> float:
     model, _ = build_model(built.plan, built.data.task, built.data.tokenizer)
 
     def samples(store: Any) -> list[dict[str, Any]]:
-        return [{"input_ids": item["ids"].tolist(), "labels": int(item["label"])} for item in map(store.__getitem__, range(len(store)))]
+        return [
+            {"input_ids": item["ids"].tolist(), "labels": int(item["label"])}
+            for item in map(store.__getitem__, range(len(store)))
+        ]
 
     theirs = transformers.Trainer(
         model=model, args=arguments(work / "hf", built.train, built.total), train_dataset=samples(built.data.train),

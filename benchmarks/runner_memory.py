@@ -81,7 +81,9 @@ def measure_memory(options: argparse.Namespace, work: Path) -> None:
         rows = write_file(path, options.data, megabytes)
         body = f'train = "{path}"\neval_limit = 200\ndeduplicate = true'
         cap = int(first["VmData"] * 1.2) << 10 if first else None
-        peaks = one_run(work, f"mb-{megabytes}", MODEL % tokenizer, body, cap, first, f"{megabytes} MB, {rows} rows")
+        peaks = one_run(
+            work, f"mb-{megabytes}", MODEL % tokenizer, body, cap, first, f"{megabytes} MB, {rows} rows"
+        )
         first = first or peaks
         path.unlink()
 

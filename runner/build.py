@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import transformers
 
+from runner.adapters import with_adapters
 from runner.choices import parse_release
 from runner.inputs import InputError, PackageInput, package_folder, verify_files
 from runner.plan import Plan
@@ -66,7 +67,13 @@ def load_tokenizer(plan: Plan, run: RunDir, texts: Callable[[], Iterable[str]] |
 def _open_tokenizer(model: ModelSection) -> Any:
     origin = model.tokenizer or model_origin(model)
     try:
-        return transformers.AutoTokenizer.from_pretrained(origin, revision=model.revision)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(origin, revision=model.revision)
+        if model.task == "token-classification" and getattr(tokenizer, "add_prefix_space", None) is False:
+            # A byte-level tokenizer takes words one by one only where it puts their blank before them itself.
+            return transformers.AutoTokenizer.from_pretrained(
+                origin, revision=model.revision, add_prefix_space=True
+            )
+        return tokenizer
     except (OSError, ValueError) as error:
         raise InputError(
             t("the tokenizer {origin} cannot be opened: {why}", origin=origin, why=str(error))
@@ -134,9 +141,13 @@ def build_model(plan: Plan, task: Task, tokenizer: Any) -> tuple[torch.nn.Module
         built, new = _pretrained(model, config, task)
     if len(tokenizer) > built.get_input_embeddings().weight.shape[0]:
         built.resize_token_embeddings(len(tokenizer))
+    built = built.float()
+    if model.lora is not None:
+        built = with_adapters(built, model.lora, task)
+        new = [*new, "lora_*"]
     if model.gradient_checkpointing:
         checkpoint_activations(built)
-    return built.float(), new
+    return built, new
 
 
 def checkpoint_activations(model: Any) -> None:
@@ -146,19 +157,20 @@ def checkpoint_activations(model: Any) -> None:
 
 
 _LANGUAGE_MODELS = {"causal_lm": "AutoModelForCausalLM", "masked_lm": "AutoModelForMaskedLM"}
+_CLASSES = {**_LANGUAGE_MODELS, "token_classification": "AutoModelForTokenClassification"}
 
 
 def auto_class(task: Task) -> Any:
     """Return the class of transformers that has the task's head."""
-    return getattr(
-        transformers, _LANGUAGE_MODELS.get(task.problem_type, "AutoModelForSequenceClassification")
-    )
+    return getattr(transformers, _CLASSES.get(task.problem_type, "AutoModelForSequenceClassification"))
 
 
 def _label_settings(task: Task) -> dict[str, Any]:
     if task.problem_type in _LANGUAGE_MODELS:
         return {}
-    settings: dict[str, Any] = {"num_labels": task.outputs, "problem_type": task.problem_type}
+    settings: dict[str, Any] = {"num_labels": task.outputs}
+    if task.problem_type != "token_classification":  # a word transformers' configurations do not know
+        settings["problem_type"] = task.problem_type
     if task.classes:
         settings["id2label"] = dict(enumerate(task.classes))
         settings["label2id"] = {name: index for index, name in enumerate(task.classes)}

@@ -37,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     fused: bool
     threads: int
     workers: int
+    compile: bool = False
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +65,7 @@ def settle(profile: Profile, machine: MachineFacts) -> tuple[Settings, list[Deci
         fused=fused,
         threads=threads,
         workers=workers,
+        compile=train.compile,
     )
     decisions = [
         Decision(name="device", value=device, why=device_why),
@@ -192,6 +194,7 @@ def fixed_decisions(profile: Profile, device: str) -> list[Decision]:
             why=t("on weight matrices; none on biases, norms and other one-dimensional parameters"),
         ),
     ]
+    decisions += technique_decisions(profile)
     if device == "cuda":
         decisions.append(
             Decision(
@@ -203,3 +206,34 @@ def fixed_decisions(profile: Profile, device: str) -> list[Decision]:
             )
         )
     return decisions
+
+
+_NON_FINITE = {
+    "halt": t("a loss or gradient that is no number ends the run before the update"),
+    "skip": t("a window whose loss or gradient is no number makes no update; too many in a row end the run"),
+    "rollback": t(
+        "a loss or gradient that is no number puts the last good checkpoint's weights back, and its window is left out"
+    ),
+}
+
+
+def technique_decisions(profile: Profile) -> list[Decision]:
+    """Return the choices that are off unless a profile asks for them, and what they mean."""
+    train, lora = profile.train, profile.model.lora
+    found = [Decision(name="train.non_finite", value=train.non_finite, why=_NON_FINITE[train.non_finite])]
+    if lora is not None:
+        why = t(
+            "adapters of rank {rank} and the head are trained, all other weights stand still", rank=lora.rank
+        )
+        found.append(Decision(name="model.lora", value=True, why=why))
+    if train.compile:
+        why = t(
+            "asked for in the profile; for any length of text, so that a new length compiles nothing anew"
+        )
+        found.append(Decision(name="train.compile", value=True, why=why))
+    if train.trackers:
+        why = t(
+            "told beside the run's own events; one that fails is left out. W&B stays offline unless WANDB_MODE says otherwise"
+        )
+        found.append(Decision(name="train.trackers", value=", ".join(train.trackers), why=why))
+    return found

@@ -16,11 +16,12 @@ import numpy
 import torch
 
 from runner.attach import allow_attach
-from runner.language_tasks import CausalLM, MaskedLM
+from runner.language_tasks import IGNORED, CausalLM, MaskedLM
 from runner.order import Window
 from runner.seeds import seed_for
 from runner.signals import ignore_in_worker
 from runner.tasks import Task
+from runner.token_task import TokenClassification
 
 PAD_TO = 8
 
@@ -52,7 +53,15 @@ class DataFacts(msgspec.Struct, kw_only=True):
 class TokenStore(torch.utils.data.Dataset[dict[str, Any]]):
     """The samples of one part, mapped from disk."""
 
-    def __init__(self, folder: Path, part: str, label_dtype: str, label_width: int, has_types: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        part: str,
+        label_dtype: str,
+        label_width: int,
+        has_types: bool,
+        per_token: bool = False,
+    ) -> None:
         def mapped(name: str, dtype: str) -> Any:
             return numpy.memmap(folder / f"{part}.{name}.bin", dtype=dtype, mode="r")
 
@@ -61,6 +70,8 @@ class TokenStore(torch.utils.data.Dataset[dict[str, Any]]):
         self.rows = mapped("rows", "int64")
         labels = mapped("labels", label_dtype)
         self.labels = labels.reshape(-1, label_width) if label_width else labels
+        self.per_token = per_token
+        """A label a token: labels lie as ids do."""
         self.types = mapped("types", "int8") if has_types else None
         self.lengths = numpy.diff(self.offsets)
 
@@ -73,7 +84,7 @@ class TokenStore(torch.utils.data.Dataset[dict[str, Any]]):
         return {
             "ids": self.ids[start:end],
             "types": types,
-            "label": self.labels[index],
+            "label": self.labels[start:end] if self.per_token else self.labels[index],
             "row": self.rows[index],
             "index": index,
         }
@@ -99,7 +110,7 @@ class Collate:
         batch = {
             "input_ids": ids,
             "attention_mask": mask,
-            "labels": torch.from_numpy(numpy.stack([sample["label"] for sample in samples])),
+            "labels": self._labels(samples, width),
             "rows": torch.tensor([int(sample["row"]) for sample in samples]),
         }
         if samples[0]["types"] is not None:
@@ -108,6 +119,14 @@ class Collate:
             self.task.finish_batch(batch, [int(sample["index"]) for sample in samples], self.epoch)
         return batch
 
+    def _labels(self, samples: Sequence[dict[str, Any]], width: int) -> torch.Tensor:
+        if not isinstance(self.task, TokenClassification):
+            return torch.from_numpy(numpy.stack([sample["label"] for sample in samples]))
+        labels = torch.full((len(samples), width), IGNORED, dtype=torch.int64)
+        for row, sample in enumerate(samples):
+            labels[row, : len(sample["label"])] = torch.from_numpy(sample["label"].copy())
+        return labels
+
 
 class Prepared:
     """The data of a run, ready to be batched."""
@@ -115,7 +134,10 @@ class Prepared:
     def __init__(self, folder: Path, facts: DataFacts, task: Task, tokenizer: Any) -> None:
         width = task.outputs if task.problem_type == "multi_label_classification" else 0
         parts = [
-            TokenStore(folder, part, task.label_dtype, width, facts.has_types) for part in ("train", "eval")
+            TokenStore(
+                folder, part, task.label_dtype, width, facts.has_types, isinstance(task, TokenClassification)
+            )
+            for part in ("train", "eval")
         ]
         self.facts, self.task, self.tokenizer = facts, task, tokenizer
         self.train, self.eval = parts

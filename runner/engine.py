@@ -25,7 +25,9 @@ class Engine:
     def __init__(self, model: torch.nn.Module, settings: Settings) -> None:
         self.accelerator = accelerate.Accelerator(cpu=settings.device == "cpu", mixed_precision="no")
         self.device: torch.device = self.accelerator.device
-        self.model: Any = self.accelerator.prepare_model(model)
+        self._bare: Any = self.accelerator.prepare_model(model)
+        # Shapes are dynamic from the start: bucketed batches have many lengths, each of which would compile again.
+        self.model: Any = torch.compile(self._bare, dynamic=True) if settings.compile else self._bare
         self.precision = settings.precision
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=settings.precision == "fp16")
         self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -33,7 +35,7 @@ class Engine:
     @property
     def bare_model(self) -> Any:
         """The model without wrappers: what is saved."""
-        return self.accelerator.unwrap_model(self.model)
+        return self._bare
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
         if self.precision == "fp32":

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from runner.adapters import save_with_adapters
 from runner.checkpoint import TrainState
 from runner.data import Prepared
 from runner.durable import publish_folder, seal_folder
@@ -26,7 +27,10 @@ def write_final(
     """
     making = run.path / "final.making"
     shutil.rmtree(making, ignore_errors=True)
-    model.save_pretrained(str(making))
+    if plan.profile.model.lora is not None:
+        save_with_adapters(model, plan.profile.model.lora, making)
+    else:
+        model.save_pretrained(str(making))
     data.tokenizer.save_pretrained(str(making))
     report = {
         "metrics": metrics,

@@ -24,6 +24,8 @@ class Journal:
         self._clock = clock
         self._last_line = 0.0
         self.lost = 0
+        self.listener: Callable[[str, int | None, dict[str, Any]], None] | None = None
+        """Told of every event as well."""
 
     def write(self, kind: str, step: int | None = None, **data: Any) -> None:
         try:
@@ -32,6 +34,8 @@ class Journal:
             self.lost += 1
             if self.lost == 1:
                 self.say(f"an event could not be written: {error}")
+        if self.listener is not None and kind != "note":
+            self.listener(kind, step, data)
 
     def note(self, level: str, text: Text, step: int | None = None) -> None:
         """Write a note (``info``, ``warn`` or ``fail``) and say it in the log."""

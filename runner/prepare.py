@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy
 import torch
 
 from runner.build import load_tokenizer
@@ -20,10 +19,12 @@ from runner.data import DataFacts, PartFacts, Prepared
 from runner.inputs import InputError, file_sha256
 from runner.language_tasks import CausalLM, MaskedLM
 from runner.plan import Plan
-from runner.profile import DataSection
-from runner.rows import ReadingNotes, Row, record_row
+from runner.profile import COUNTED, DataSection
+from runner.rows import ReadingNotes, Row, as_tagged, column_index, record_row
 from runner.rundir import RunDir
+from runner.seen import RowDigest
 from runner.signals import StopRequest
+from runner.store import StoreWriter, token_notes
 from runner.survey import EVAL, TRAIN, Survey, local_rows, survey_notes, survey_rows
 from runner.tasks import Task, WithOwnLoss, balanced_weights, make_task
 from runner.text import Text, t
@@ -64,7 +65,7 @@ def task_of(plan: Plan, classes: list[str], class_counts: list[int], tokenizer: 
         return MaskedLM(tokenizer, plan.profile.run.seed, train.mask_share)
     if train.loss:
         return WithOwnLoss(make_task(name, classes), import_function("train.loss", train.loss))
-    if name != "classification":
+    if name not in COUNTED:
         return make_task(name, classes)
     wanted = balanced_weights(class_counts) if train.class_weights == "balanced" else train.class_weights
     if isinstance(wanted, list) and len(wanted) != len(classes):
@@ -125,7 +126,10 @@ def _make(plan: Plan, run: RunDir, note: Note, stop: StopRequest) -> DataFacts:
 
 
 def source_rows(data: DataSection, part: str, notes: ReadingNotes) -> Iterator[Row]:
-    """Yield every row of a part, from the hub or from local files, each time in the same order."""
+    """Yield every row of a part, from the hub, a function or local files, each time in the same order."""
+    if data.function:
+        yield from function_rows(data, part)
+        return
     if not data.hub:
         yield from local_rows(data, part, notes)
         return
@@ -133,11 +137,32 @@ def source_rows(data: DataSection, part: str, notes: ReadingNotes) -> Iterator[R
 
     split = data.train_split if part == "train" else data.eval_split
     loaded = datasets.load_dataset(data.hub, data.hub_config or None, split=split)
-    names = getattr(loaded.features.get(data.label), "names", None)
+    feature = loaded.features.get(data.label)
+    names = getattr(getattr(feature, "feature", feature), "names", None)
     for record in loaded:
         value = record.get(data.label)
         if names and isinstance(value, int) and value >= 0:
             record = {**record, data.label: names[value]}
+        elif names and isinstance(value, list):
+            record = {**record, data.label: [names[item] for item in value]}
+        yield record_row(record, data)
+
+
+def function_rows(data: DataSection, part: str) -> Iterator[Row]:
+    """Yield what the user's own function yields for the split of this part.
+
+    Raises:
+        InputError: it cannot be imported, or yields something else than dicts with the named columns.
+    """
+    split = data.train_split if part == "train" else data.eval_split
+    for number, record in enumerate(import_function("data.function", data.function)(split)):
+        if not isinstance(record, dict):
+            raise InputError(
+                t("data.function: {name} is to yield dicts, not {kind}",
+                  name=data.function, kind=type(record).__name__)
+            )  # fmt: skip
+        if number == 0:
+            column_index(Path(data.function), list(record), data.text)
         yield record_row(record, data)
 
 
@@ -146,11 +171,16 @@ def chosen_rows(plan: Plan, survey: Survey, fate: int, stop: StopRequest) -> Ite
     for part in ("train", "eval"):
         if fate not in survey.fate[part]:
             continue
+        digest, number = RowDigest(), -1
         for number, row in enumerate(source_rows(plan.profile.data, part, ReadingNotes())):
             if number % TOKENISE_ROWS == 0 and stop:
                 raise Stopped
-            if survey.fate[part][number] == fate:
-                yield number, row
+            digest.add(repr(row))
+            if number < len(survey.fate[part]) and survey.fate[part][number] == fate:
+                yield number, as_tagged(row) if survey.tagged else row
+        if digest != survey.digests[part]:
+            raise InputError(t("data.{part}: the rows were not the same when they were read again; "
+                               "they must come in one order, without chance", part=part))  # fmt: skip
 
 
 def _training_texts(plan: Plan, survey: Survey, stop: StopRequest) -> Iterator[str]:
@@ -196,79 +226,3 @@ def _write_part(
     if held:
         writer.add(held)
     return writer.close()
-
-
-class StoreWriter:
-    """Appends tokenised rows to the flat files of one part."""
-
-    def __init__(
-        self,
-        folder: Path,
-        part: str,
-        task: Task,
-        tokenizer: Any,
-        max_length: int,
-        paired: bool,
-        has_types: bool,
-    ) -> None:
-        self.folder, self.task, self.tokenizer, self.max_length = folder, task, tokenizer, max_length
-        self.paired = paired
-        self.names = {name: f"{part}.{name}.bin" for name in ("ids", "offsets", "rows", "labels")}
-        if has_types:
-            self.names["types"] = f"{part}.types.bin"
-        self.files = {name: open(folder / file, "wb") for name, file in self.names.items()}  # noqa: SIM115
-        self.files["offsets"].write(numpy.int64(0).tobytes())
-        self.facts = PartFacts(
-            samples=0, tokens=0, truncated=0, unknown_tokens=0, longest=0,
-            class_counts=[0] * len(task.classes), sha256={},
-        )  # fmt: skip
-
-    def add(self, rows: list[tuple[int, Row]]) -> None:
-        pairs = [row.pair for _, row in rows] if self.paired else None
-        encoded = self.tokenizer(
-            [row.text for _, row in rows], pairs, truncation=True, max_length=self.max_length,
-            return_attention_mask=False, return_token_type_ids="types" in self.files,
-        )  # fmt: skip
-        if self.tokenizer.is_fast:
-            self.facts.truncated += sum(bool(encoding.overflowing) for encoding in encoded.encodings)
-        for index, (number, row) in enumerate(rows):
-            self._add_one(number, row, encoded["input_ids"][index])
-            if "types" in self.files:
-                self.files["types"].write(numpy.asarray(encoded["token_type_ids"][index], "int8").tobytes())
-
-    def _add_one(self, number: int, row: Row, ids: list[int]) -> None:
-        facts = self.facts
-        label = self.task.encode(row.label)
-        facts.samples += 1
-        facts.tokens += len(ids)
-        facts.longest = max(facts.longest, len(ids))
-        facts.unknown_tokens += (
-            ids.count(self.tokenizer.unk_token_id) if self.tokenizer.unk_token_id is not None else 0
-        )
-        if isinstance(label, int):
-            facts.class_counts[label] += 1
-        self.files["ids"].write(numpy.asarray(ids, "int32").tobytes())
-        self.files["offsets"].write(numpy.int64(facts.tokens).tobytes())
-        self.files["rows"].write(numpy.int64(number).tobytes())
-        self.files["labels"].write(numpy.asarray(label, self.task.label_dtype).tobytes())
-
-    def close(self) -> PartFacts:
-        for file in self.files.values():
-            file.close()
-        self.facts.sha256 = {name: file_sha256(self.folder / name) for name in self.names.values()}
-        return self.facts
-
-
-def token_notes(facts: DataFacts) -> Iterator[tuple[str, Text]]:
-    """Yield ``(level, sentence)`` for what the tokens say."""
-    train = facts.train
-    yield "info", t("{train} rows to train on, {held_out} held out, {classes} classes",
-                    train=train.samples, held_out=facts.eval.samples, classes=len(facts.classes))  # fmt: skip
-    share = train.truncated / train.samples
-    if share > 0.01:
-        yield "info", t("{percent}% of the texts are longer than {length} tokens and are cut",
-                        percent=f"{share:.0%}"[:-1], length=facts.max_length)  # fmt: skip
-    unknown = train.unknown_tokens / max(1, train.tokens)
-    if unknown > 0.01:
-        yield "warn", t("{percent}% of the tokens are unknown to the tokenizer ([UNK]): is it made for this language?",
-                        percent=f"{unknown:.1%}"[:-1])  # fmt: skip

@@ -20,6 +20,7 @@ from runner.tomltree import TomlTree, apply_overrides, field_problems, read_toml
 __all__ = [
     "DataSection",
     "FreezeRule",
+    "LoraSection",
     "ModelSection",
     "Profile",
     "ProfileError",
@@ -39,6 +40,8 @@ Sha256 = Annotated[str, Meta(pattern="^([0-9a-f]{64})?$")]
 
 TEXT_ONLY = ("causal-lm", "masked-lm")
 """Tasks that learn from texts without labels."""
+COUNTED = ("classification", "token-classification")
+"""Tasks whose labels are one class of several: they can be weighted and smoothed."""
 
 
 class RunSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,10 +51,24 @@ class RunSection(msgspec.Struct, frozen=True, kw_only=True):
     seed: Annotated[int, Meta(ge=0, lt=2**62)] = 42
 
 
+class LoraSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Low-rank adapters by peft: ``lora = { rank = 8, alpha = 16 }``. The head is trained whole."""
+
+    rank: Positive = 8
+    alpha: Annotated[float, Meta(gt=0)] = 16.0
+    dropout: Share = 0.0
+    targets: list[str] = []
+    """Names of the layers that get adapters; empty: those peft knows for the model's type."""
+    merge: bool = True
+    """``final/`` is a whole model and ``final/adapter`` the adapter; false: ``final/`` is the adapter alone."""
+
+
 class ModelSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[model]``: exactly one of ``hub``, ``path``, ``package``, ``config`` says where it comes from."""
 
-    task: Literal["classification", "multi-label", "regression", "causal-lm", "masked-lm"] = "classification"
+    task: Literal[
+        "classification", "multi-label", "regression", "token-classification", "causal-lm", "masked-lm"
+    ] = "classification"
     hub: str = ""
     """A name on the hub: ``google-bert/bert-base-uncased``."""
     revision: str = "main"
@@ -73,10 +90,15 @@ class ModelSection(msgspec.Struct, frozen=True, kw_only=True):
     dropout: Annotated[float, Meta(ge=0, lt=1)] | None = None
     """Replaces every dropout probability of the model's configuration."""
     gradient_checkpointing: bool = False
+    lora: LoraSection | None = None
 
 
 class DataSection(msgspec.Struct, frozen=True, kw_only=True):
-    """``[data]``: ``train`` files, or a ``package`` or a ``hub`` name."""
+    """``[data]``: ``train`` files, or a ``package``, a ``hub`` name or a ``function``.
+
+    For token-classification the text is a list of words (JSONL, Parquet, hub) or words with blanks between, and the
+    label as many tags in the same form.
+    """
 
     train: str | list[str] = []
     eval: str | list[str] = []
@@ -87,6 +109,9 @@ class DataSection(msgspec.Struct, frozen=True, kw_only=True):
     eval_split: str = ""
     package: str = ""
     folder: str = ""
+    function: Annotated[str, Meta(pattern=r"^([\w.]+:\w+)?$")] = ""
+    """``module:function`` of your own: takes ``train_split`` (or ``eval_split``), yields one dict a row, the same
+    rows in the same order each time."""
     format: Literal["auto", "csv", "tsv", "jsonl", "parquet", "text", "folders"] = "auto"
     """``text``: a row a line, label, tab, text; ``folders``: a file a text, its folder the label."""
     encoding: str = "auto"
@@ -144,6 +169,11 @@ class TrainSection(msgspec.Struct, frozen=True, kw_only=True):
     loss: Annotated[str, Meta(pattern=r"^([\w.]+:\w+)?$")] = ""
     """``module:function`` of your own: takes logits and labels, returns one loss a sample."""
     freeze: list[FreezeRule] = []
+    compile: bool = False
+    """Let torch compile the model. Off by default: whether it gains anything is to be measured, and the first
+    steps take minutes."""
+    trackers: list[Literal["tensorboard", "wandb", "trackio"]] = []
+    """Told of every step and evaluation as well; one that fails is left out and the run goes on."""
     label_smoothing: Share = 0.0
     class_weights: Literal["none", "balanced"] | list[Annotated[float, Meta(gt=0)]] = "none"
     deterministic: bool = False
@@ -156,9 +186,11 @@ class TrainSection(msgspec.Struct, frozen=True, kw_only=True):
     """Evaluations without a better one after which the run stops early."""
     restore_best: bool = False
     """Make the final model of the best evaluation's weights, not of the last ones."""
-    non_finite: Literal["halt", "skip"] = "halt"
+    non_finite: Literal["halt", "skip", "rollback"] = "halt"
+    """Before an update that is not finite: end; leave its window out; or also go back to the weights, moments and
+    schedule of the last good checkpoint and go on with the next window."""
     non_finite_limit: Positive = 3
-    """With ``skip``: so many skipped updates in a row halt the run after all."""
+    """With ``skip`` and ``rollback``: more of them in a row than this halt the run after all."""
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,11 +257,11 @@ def cross_problems(profile: Profile, tree: TomlTree) -> Iterator[tuple[str, Text
     """Yield ``(key, problem)`` for what is wrong between fields that are each right by themselves."""
     model, data, train = profile.model, profile.data, profile.train
     origins = [name for name in ("hub", "path", "package", "config") if getattr(model, name)]
-    rows = [name for name in ("train", "hub", "package") if getattr(data, name)]
+    rows = [name for name in ("train", "hub", "package", "function") if getattr(data, name)]
     if len(origins) != 1:
         yield "model", _one_of(tree.place("model"), "hub, path, package, config", origins)
     if len(rows) != 1:
-        yield "data", _one_of(tree.place("data"), "train, hub, package", rows)
+        yield "data", _one_of(tree.place("data"), "train, hub, package, function", rows)
     for section, part in (("model", model), ("data", data)):
         if part.package and not part.folder:
             yield (
@@ -240,9 +272,9 @@ def cross_problems(profile: Profile, tree: TomlTree) -> Iterator[tuple[str, Text
                 ),
             )
     yield from _batch_problems(train, tree)
-    if train.class_weights != "none" and model.task != "classification":
+    if train.class_weights != "none" and model.task not in COUNTED:
         yield "train.class_weights", _only_classification(tree.place("train.class_weights"))
-    if train.loss and model.task in TEXT_ONLY:
+    if train.loss and model.task in (*TEXT_ONLY, "token-classification"):
         yield (
             "train.loss",
             t("{place}: a loss of your own is for tasks with a label a text", place=tree.place("train.loss")),
@@ -255,7 +287,12 @@ def cross_problems(profile: Profile, tree: TomlTree) -> Iterator[tuple[str, Text
                 place=tree.place("train.loss"),
             ),
         )
-    if train.label_smoothing and model.task != "classification":
+    if model.task == "token-classification" and data.text_pair:
+        yield (
+            "data.text_pair",
+            t("{place}: token-classification takes one text a row", place=tree.place("data.text_pair")),
+        )
+    if train.label_smoothing and model.task not in COUNTED:
         yield "train.label_smoothing", _only_classification(tree.place("train.label_smoothing"))
 
 
@@ -269,7 +306,7 @@ def _one_of(place: str, names: str, found: list[str]) -> Text:
 
 
 def _only_classification(place: str) -> Text:
-    return t("{place}: this belongs to the task classification", place=place)
+    return t("{place}: this belongs to the tasks classification and token-classification", place=place)
 
 
 def _batch_problems(train: TrainSection, tree: TomlTree) -> Iterator[tuple[str, Text]]:

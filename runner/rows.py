@@ -1,23 +1,23 @@
 """Labelled texts read row by row from CSV, TSV, JSONL, Parquet, plain text or a folder of files; flat in
 memory.
 
-Files may be compressed with gzip. Their encoding is found and said; nothing is replaced or dropped in
+Files may be compressed (gzip, zstd, xz, bzip2). Their encoding is found and said; nothing is replaced or dropped in
 silence.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import msgspec
 
+from runner.compressed import COMPRESSED, open_bytes
 from runner.encodings import decode_bytes, detect_encoding
 from runner.inputs import InputError
 from runner.profile import DataSection
@@ -32,6 +32,8 @@ class Row(msgspec.Struct, frozen=True):
     text: str
     pair: str
     label: Label
+    words: tuple[str, ...] = ()
+    """Where the text was given as a list of words."""
 
 
 class ReadingNotes:
@@ -57,22 +59,12 @@ def kind_of(path: Path) -> str:
     """Return the form of a file by its name; a folder is ``folders``."""
     if path.is_dir():
         return "folders"
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSED]
     kinds = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
              ".parquet": "parquet", ".txt": "text"}  # fmt: skip
     if suffixes and suffixes[-1] in kinds:
         return kinds[suffixes[-1]]
     raise InputError(t("{path}: unknown kind of file; say data.format", path=printable(str(path))))
-
-
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file, through gzip where its first bytes say so."""
-    file = open(path, "rb")  # noqa: SIM115 (the caller closes it)
-    magic = file.peek(2)[:2] if isinstance(file, io.BufferedReader) else b""
-    if magic != b"\x1f\x8b":
-        return file
-    file.close()
-    return cast("IO[bytes]", gzip.open(path, "rb"))
 
 
 def _open_text(path: Path, data: DataSection, notes: ReadingNotes) -> IO[str]:
@@ -160,7 +152,17 @@ def record_row(record: dict[str, Any], data: DataSection) -> Row:
     """Return the row of one JSON, Parquet or hub record."""
     label = record.get(data.label)
     text, pair = record.get(data.text), record.get(data.text_pair) if data.text_pair else ""
-    return Row("" if text is None else str(text), "" if pair is None else str(pair), _label_text(label))
+    words = tuple(str(word) for word in text) if isinstance(text, (list, tuple)) else ()
+    text = " ".join(words) if words else text
+    return Row(
+        "" if text is None else str(text), "" if pair is None else str(pair), _label_text(label), words
+    )
+
+
+def as_tagged(row: Row) -> Row:
+    """Return a row of words and one tag a word; what is no list is parted at blanks."""
+    label = row.label.split() if isinstance(row.label, str) else row.label
+    return Row(row.text, "", label, row.words or tuple(row.text.split()))
 
 
 def _label_text(label: Any) -> Label:

@@ -16,6 +16,21 @@ def text_key(text: str, pair: str) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big") or 1
 
 
+class RowDigest:
+    """One hash over all rows in their order: were they the same the second time?"""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def add(self, row: str) -> None:
+        self._hash.update(row.encode("utf-8", "surrogatepass") + b"\0")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowDigest) and self._hash.digest() == other._hash.digest()
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 class SeenTexts:
     """Maps a text's key to a small number (its label's); open addressing over two flat arrays."""
 

@@ -10,6 +10,7 @@ import itertools
 import math
 import random
 import sys
+import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,9 +21,9 @@ import msgspec
 from runner.inputs import InputError, PackageInput, package_folder, tree_sha256, verify_files
 from runner.order import stratified_split
 from runner.profile import TEXT_ONLY, DataSection, Profile
-from runner.rows import Label, ReadingNotes, Row, rows_of
+from runner.rows import Label, ReadingNotes, Row, as_tagged, rows_of
 from runner.seeds import seed_for
-from runner.seen import SeenTexts, text_key
+from runner.seen import RowDigest, SeenTexts, text_key
 from runner.text import Text, printable, t
 
 DROPPED, TRAIN, EVAL = 0, 1, 2
@@ -37,6 +38,8 @@ class Counts(msgspec.Struct, kw_only=True):
     rows: int = 0
     empty: int = 0
     unlabelled: int = 0
+    misaligned: int = 0
+    """Rows whose tags are not as many as their words (token-classification)."""
     duplicates: int = 0
     contradictions: int = 0
     """Duplicates whose label differs from that of the row kept."""
@@ -48,7 +51,9 @@ class Survey:
     """The rows' fate: ``fate[i]`` is DROPPED, TRAIN or EVAL for source row i of a part, ``labels`` those of
     all rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, tagged: bool = False) -> None:
+        self.tagged = tagged
+        """Every word has its own label."""
         self.notes = ReadingNotes()
         self.counts = {"train": Counts(), "eval": Counts()}
         self.fate: dict[str, bytearray] = {"train": bytearray(), "eval": bytearray()}
@@ -56,7 +61,9 @@ class Survey:
         self.classes: list[str] = []
         self._seen = SeenTexts()
         """Each text to the number of its label."""
-        self._label_numbers: dict[str, int] = {}
+        self._same: dict[tuple[str, ...], list[str]] = {}
+        """One list for all rows with the same set of labels."""
+        self.digests = {"train": RowDigest(), "eval": RowDigest()}
 
     def count(self, fate: int) -> int:
         return sum(its.count(fate) for its in self.fate.values())
@@ -73,8 +80,21 @@ class Survey:
         counts, fate, labels = self.counts[part], self.fate[part], self.labels[part]
         for row in source(data, part, self.notes):
             counts.rows += 1
-            labels.append(sys.intern(row.label) if isinstance(row.label, str) else row.label)
-            fate.append(wanted if self._counts(row, counts, data, part) else DROPPED)
+            self.digests[part].add(repr(row))
+            if self.tagged:
+                row = as_tagged(row)
+            counted = self._counts(row, counts, data, part)
+            labels.append(self._small(row.label))
+            fate.append(wanted if counted else DROPPED)
+
+    def _small(self, label: Label) -> Label:
+        """Return a label as it is kept for every row: a set of names is enough, and most sets repeat."""
+        if isinstance(label, str):
+            return sys.intern(label)
+        if label is None:
+            return None
+        names = tuple(sorted(set(label)))
+        return self._same.setdefault(names, list(names))
 
     def _counts(self, row: Row, counts: Counts, data: DataSection, part: str) -> bool:
         if not row.text.strip():
@@ -83,9 +103,12 @@ class Survey:
         if row.label is None and data.label:
             counts.unlabelled += 1
             return False
+        if self.tagged and len(row.words) != len(row.label or ()):
+            counts.misaligned += 1
+            return False
         key = text_key(row.text, row.pair)
         before = self._seen.get(key)
-        label = self._label_numbers.setdefault(repr(row.label), len(self._label_numbers))
+        label = zlib.crc32(repr(row.label).encode("utf-8", "surrogatepass")) >> 1
         if part == "eval":
             counts.held_out_also_trained += before is not None
             return True
@@ -104,7 +127,7 @@ def survey_rows(profile: Profile, source: Source) -> Survey:
         InputError: files missing or not those pinned, labels that cannot be learnt from.
     """
     verify_data(profile.data)
-    survey = Survey()
+    survey = Survey(profile.model.task == "token-classification")
     survey.read("train", profile.data, source, TRAIN)
     if profile.data.eval or profile.data.eval_split:
         survey.read("eval", profile.data, source, EVAL)
@@ -246,6 +269,15 @@ def survey_notes(survey: Survey) -> Iterator[tuple[str, Text]]:
                     part=part,
                     empty=counts.empty,
                     unlabelled=counts.unlabelled,
+                ),
+            )
+        if counts.misaligned:
+            yield (
+                "warn",
+                t(
+                    "data.{part}: {count} rows have not as many tags as words and are left out",
+                    part=part,
+                    count=counts.misaligned,
                 ),
             )
         if counts.duplicates:

@@ -17,6 +17,7 @@ from runner.language_tasks import CausalLM, MaskedLM
 from runner.rows import Label
 from runner.survey import label_names
 from runner.text import t
+from runner.token_task import TokenClassification
 
 
 class Classification:
@@ -159,7 +160,7 @@ class RegressionMetrics:
 class WithOwnLoss:
     """A task whose loss is the user's: ``function(logits, labels)`` gives one loss a sample."""
 
-    def __init__(self, task: Classification | MultiLabel | Regression, function: Callable[..., Any]) -> None:
+    def __init__(self, task: Any, function: Callable[..., Any]) -> None:
         self.task, self.function = task, function
         self.problem_type, self.label_dtype = task.problem_type, task.label_dtype
         self.classes, self.outputs = task.classes, task.outputs
@@ -179,7 +180,7 @@ class WithOwnLoss:
         return float(len(labels))
 
 
-Task = Classification | MultiLabel | Regression | WithOwnLoss | CausalLM | MaskedLM
+Task = Classification | MultiLabel | Regression | TokenClassification | WithOwnLoss | CausalLM | MaskedLM
 
 
 def balanced_weights(counts: list[int]) -> list[float]:
@@ -188,9 +189,13 @@ def balanced_weights(counts: list[int]) -> list[float]:
     return [total / (classes * count) if count else 0.0 for count in counts]
 
 
-def make_task(name: str, classes: list[str], **options: Any) -> Classification | MultiLabel | Regression:
+def make_task(
+    name: str, classes: list[str], **options: Any
+) -> Classification | MultiLabel | Regression | TokenClassification:
     if name == "multi-label":
         return MultiLabel(classes)
     if name == "regression":
         return Regression()
+    if name == "token-classification":
+        return TokenClassification(classes, **options)
     return Classification(classes, **options)

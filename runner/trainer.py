@@ -69,7 +69,9 @@ class Trainer(Workbench):
             epoch, first = position_of(self.state.windows_done, self.samples, self.train.batch_size)
             windows = self._windows(epoch)[first : first + self.total - self.state.windows_done]
             pin = self.engine.device.type == "cuda"
-            stream = batches(self.data, "train", MicroBatches(windows), epoch, self.seed, self.settings.workers, pin)
+            stream = batches(
+                self.data, "train", MicroBatches(windows), epoch, self.seed, self.settings.workers, pin
+            )
             for window in windows:
                 if not self._evaluate_if_due() or self.stop:
                     return self._leave_on_signal()
@@ -170,7 +172,21 @@ class Trainer(Workbench):
             text = t("step {step}: skipped, not finite; data rows: {rows}", step=state.windows_done + 1,
                      rows=", ".join(map(str, trouble.rows[:20])))  # fmt: skip
             self.journal.note("warn", text, state.windows_done + 1)
+            if self.train.non_finite == "rollback":
+                self._roll_back()
         return False
+
+    def _roll_back(self) -> None:
+        """Take weights, moments and schedule of the last good checkpoint (or of the beginning), and go on from
+        here in the data: what led to this window is left out with it."""
+        state = self.state
+        self._go_back_to_last_good()
+        went_back_to = self.state.windows_done
+        state.updates_done = self.state.updates_done
+        self.state, self.saved_at = state, -1
+        text = t("step {step}: weights and schedule of step {before} put back; the data goes on from here",
+                 step=state.windows_done + 1, before=went_back_to)  # fmt: skip
+        self.journal.note("warn", text, state.windows_done + 1)
 
     def _count_window(self, micro_batches: list[Batch], updated: bool) -> None:
         self.state.windows_done += 1
@@ -239,7 +255,7 @@ class Trainer(Workbench):
         fresh, _ = build_model(self.plan, self.data.task, self.data.tokenizer)
         self.engine.bare_model.load_state_dict(fresh.state_dict())
         self.optimizer.state.clear()
-        self.state.windows_done = self.state.updates_done = self.state.samples_done = 0
+        self.state = msgspec.structs.replace(self.state, windows_done=0, updates_done=0, samples_done=0)
 
     # -- evaluation, checkpoints ---------------------------------------------------------------------------------
     def _due(self, every: int | str) -> bool:
@@ -376,5 +392,6 @@ def run_training(
         finished = trainer.train_all(resume, approximate)
     finally:
         trainer.saver.wait()
+        trainer.trackers.finish()
     journal.say(f"{finished.outcome} after {time.monotonic() - started:.0f} s")
     return finished

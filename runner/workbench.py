@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 
 from runner.build import build_model, checkpoint_activations
@@ -33,6 +34,7 @@ from runner.rundir import RunDir
 from runner.seed import set_deterministic
 from runner.signals import StopRequest
 from runner.text import t
+from runner.trackers import flat_config, make_trackers
 
 RETRY_SAVE_AFTER = 20
 """Windows after which a checkpoint that could not be written is tried again."""
@@ -69,6 +71,10 @@ class Workbench:
             eval_batch_size=self.train.eval_batch_size,
             gradient_checkpointing=plan.profile.model.gradient_checkpointing,
         )
+        self.trackers = make_trackers(
+            list(self.train.trackers), run.path, flat_config(msgspec.to_builtins(plan.profile)), journal.note
+        )
+        journal.listener = self.trackers.take
         self._updating = False
 
     # -- saved ---------------------------------------------------------------------------------------------------

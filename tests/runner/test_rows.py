@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from runner.encodings import decode_bytes, detect_encoding
 from runner.inputs import InputError
 from runner.profile import DataSection, Profile, load_profile
 from runner.rows import ReadingNotes, Row, rows_of
+from runner.seen import SeenTexts, text_key
 from runner.survey import EVAL, TRAIN, Survey, local_rows, survey_notes, survey_rows
 from runner.vocabulary import SPECIAL_TOKENS, make_vocabulary
 from tests.runner.tiny import PROFILE
@@ -69,6 +72,26 @@ def _csv(path: Path) -> None:
 @writer("a.csv.gz")
 def _csv_gz(path: Path) -> None:
     path.write_bytes(gzip.compress(b'text,label\n"one, ""two""\nthree",1\nfour,0\n'))
+
+
+@writer("a.csv.zst")
+def _csv_zst(path: Path) -> None:
+    import pyarrow  # type: ignore[import-untyped]
+
+    with pyarrow.output_stream(str(path), compression="zstd") as file:
+        file.write(b'text,label\n"one, ""two""\nthree",1\nfour,0\n')
+
+
+@writer("a.jsonl.xz")
+def _jsonl_xz(path: Path) -> None:
+    path.write_bytes(
+        lzma.compress(b'{"text": "one, \\"two\\"\\nthree", "label": 1}\n{"text": "four", "label": 0}\n')
+    )
+
+
+@writer("a.csv.bz2")
+def _csv_bz2(path: Path) -> None:
+    path.write_bytes(bz2.compress(b'text,label\n"one, ""two""\nthree",1\nfour,0\n'))
 
 
 @writer("a.jsonl")
@@ -211,3 +234,24 @@ def test_a_vocabulary_covers_every_character_and_is_the_same_again() -> None:
     assert {"z", "##a", "cafe", "zebra", CHINESE[0]} <= set(tokens)
     assert make_vocabulary(texts, 200) == tokens
     assert len(make_vocabulary(texts, 20)) == 20
+
+
+def test_a_large_zstd_file_is_read_whole_and_its_encoding_found_first(tmp_path: Path) -> None:
+    import pyarrow
+
+    lines = "".join(f"{number},\u9910 {number * 7919 % 1000003} {number}\n" for number in range(120_000))
+    with pyarrow.output_stream(str(tmp_path / "a.csv.zst"), compression="zstd") as file:
+        file.write(("label,text\n" + lines).encode("gbk"))
+    notes = ReadingNotes()
+    rows = list(rows_of([tmp_path / "a.csv.zst"], DataSection(), notes))
+    assert len(rows) == 120_000 and rows[-1].label == "119999" and notes.encodings == {"gb18030": 1}
+
+
+def test_seen_texts_are_found_again_after_the_table_grew() -> None:
+    seen, numbers = SeenTexts(slots=8), {text_key(f"text {n}", ""): n for n in range(5000)}
+    for key, number in numbers.items():
+        assert seen.get(key) is None
+        seen.add(key, number)
+    assert len(seen) == 5000
+    assert all(seen.get(key) == number for key, number in numbers.items())
+    assert seen.get(text_key("text", "1")) is None

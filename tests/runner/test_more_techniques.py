@@ -1,0 +1,209 @@
+"""What a profile may ask for beyond the plain run: adapters, compilation, trackers, rollback, data from a function."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runner.test_trainer import StopAfter, final_weights
+from tests.runner.tiny import events, final_hash, last_losses, make_run, outcome, train, write_rows
+
+pytestmark = pytest.mark.train
+
+ROLLBACK_AT_12 = """
+import torch.nn.functional as F
+calls = 0
+def loss(logits, labels):
+    global calls
+    calls += 1  # two micro-batches a window
+    return F.cross_entropy(logits, labels, reduction="none") * (float("nan") if calls == 23 else 1.0)
+"""
+POLICY = ["train.non_finite=rollback", "train.evaluate_every=end", "train.checkpoint_every=5"]
+
+
+def warnings(run: Any) -> list[str]:
+    return [event.data["text"]["msgid"] for event in events(run, "note") if event.data["level"] == "warn"]
+
+
+def test_a_rollback_puts_the_last_good_weights_back_and_leaves_the_window_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nan_a.py").write_text(ROLLBACK_AT_12)
+    monkeypatch.chdir(tmp_path)
+    run = make_run(tmp_path, [*POLICY, "train.loss=nan_a:loss", "train.steps=12"], "bad")
+    ten = make_run(tmp_path, ["train.evaluate_every=end", "train.steps=12", "train.keep_last=9"], "good")
+    assert train(run) == train(ten) == 0
+    import safetensors.torch
+
+    tenth = safetensors.torch.load_file(ten.checkpoint(10) / "model.safetensors")
+    assert all(bool((tensor == tenth[name]).all()) for name, tensor in final_weights(run).items())
+    assert any("put back" in text for text in warnings(run))
+
+
+def test_after_a_rollback_the_schedule_is_that_of_the_weights_and_the_data_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nan_b.py").write_text(ROLLBACK_AT_12)
+    monkeypatch.chdir(tmp_path)
+    run = make_run(tmp_path, [*POLICY, "train.loss=nan_b:loss"], "bad")
+    assert train(run) == 0
+    steps = events(run, "step")
+    assert [event.step for event in steps] == list(range(1, 41))
+    assert steps[11].data["skipped"] and steps[12].data["lr"] == steps[10].data["lr"]
+    assert outcome(run)["outcome"] == "completed"
+
+
+def test_rolling_back_again_and_again_ends(tmp_path: Path) -> None:
+    overrides = ["train.lr=1e30", "train.clip_norm=0", "train.warmup=0", "train.non_finite_limit=2"]
+    run = make_run(tmp_path, [*POLICY, *overrides])
+    assert train(run) == 4
+    assert len([event for event in events(run, "step") if event.data.get("skipped")]) >= 1
+
+
+FUNCTION = """
+import csv, itertools, pathlib
+def rows(split):
+    with open(pathlib.Path(__file__).with_name("rows.csv"), encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
+turns = itertools.count()
+def other(split):
+    turn = next(turns)
+    for number in range(40):
+        yield {"text": f"the soup {number + turn * 100} was warm", "label": number % 2}
+def bare(split):
+    yield "text"
+"""
+
+
+def test_rows_of_a_function_train_as_those_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_rows_a.py").write_text(FUNCTION)
+    write_rows(tmp_path / "rows.csv")
+    file = make_run(tmp_path, ["train.steps=6"], "file")
+    function = make_run(
+        tmp_path, ["train.steps=6", "data.train=[]", "data.function=my_rows_a:rows"], "function"
+    )
+    assert train(file) == train(function) == 0
+    assert final_hash(file) == final_hash(function)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("other", "not the same"), ("bare", "yield dicts"), ("none", "no function")],
+)
+def test_a_function_that_cannot_be_used_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_rows_b.py").write_text(FUNCTION)
+    run = make_run(tmp_path, ["data.train=[]", f"data.function=my_rows_b:{name}"])
+    assert train(run) == 1
+    assert words in str(outcome(run)["error"])
+
+
+LORA = 'model.lora={rank=4, alpha=8, targets=["query", "value"]}'
+
+
+def test_adapters_alone_are_trained_and_merge_into_a_whole_model(tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    import safetensors.torch
+    import transformers
+
+    run = make_run(tmp_path, [LORA, "train.steps=12", "train.keep_last=9"])
+    assert train(run) == 0
+    begin = safetensors.torch.load_file(run.checkpoint(5) / "model.safetensors")
+    end = safetensors.torch.load_file(run.checkpoint(12) / "model.safetensors")
+    moved = {name for name, tensor in end.items() if not bool((tensor == begin[name]).all())}
+    assert moved and all("lora_" in name or "classifier" in name for name in moved)
+    merged = transformers.AutoModelForSequenceClassification.from_pretrained(str(run.final))
+    base = end["base_model.model.bert.encoder.layer.0.attention.self.query.base_layer.weight"]
+    down = end["base_model.model.bert.encoder.layer.0.attention.self.query.lora_A.default.weight"]
+    up = end["base_model.model.bert.encoder.layer.0.attention.self.query.lora_B.default.weight"]
+    got = merged.bert.encoder.layer[0].attention.self.query.weight
+    assert float((got - (base + 2.0 * up @ down)).detach().abs().max()) < 1e-6
+    assert (run.final / "adapter" / "adapter_config.json").is_file()
+
+
+def test_adapters_resume_exactly(tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    whole, parts = (make_run(tmp_path, [LORA, "train.epochs=1"], name) for name in ("whole", "parts"))
+    assert train(whole) == 0
+    assert train(parts, stop=StopAfter(9)) == 143
+    assert train(parts, resume=True) == 0
+    assert final_hash(parts) == final_hash(whole) and last_losses(parts) == last_losses(whole)
+
+
+def test_without_peft_the_way_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)
+    run = make_run(tmp_path, [LORA])
+    assert train(run) == 1
+    assert "pip install --no-deps peft" in str(outcome(run)["error"])
+
+
+def test_layers_that_are_not_there_are_said(tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    run = make_run(tmp_path, ['model.lora={targets=["nowhere"]}'])
+    assert train(run) == 1
+    assert "model.lora.targets" in str(outcome(run)["error"])
+
+
+def test_tensorboard_gets_the_losses(tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    run = make_run(tmp_path, ['train.trackers=["tensorboard"]', "train.steps=6"])
+    assert train(run) == 0
+    found = accumulator.EventAccumulator(str(run.path / "trackers" / "run")).Reload()
+    told = [scalar.value for scalar in found.Scalars("train/loss")]
+    assert told == pytest.approx([event.data["loss"] for event in events(run, "step")], rel=1e-5)
+    assert warnings(run) == [text for text in warnings(run) if "tracker" not in text]
+
+
+def test_a_tracker_that_fails_or_hangs_stops_no_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    from runner import trackers
+
+    gate = threading.Event()
+
+    class Failing:
+        def store_init_configuration(self, values: Any) -> None: ...
+        def log(self, values: Any, step: int) -> None:
+            raise ConnectionError("no route")
+
+    class Hanging(Failing):
+        def log(self, values: Any, step: int) -> None:
+            gate.wait(60)
+
+    makers = {"wandb": Failing, "trackio": Hanging}
+    monkeypatch.setattr(trackers, "_maker", lambda name, run_name, folder: makers[name])
+    monkeypatch.setattr(trackers, "QUEUE_LENGTH", 4)
+    monkeypatch.setattr(trackers, "FINISH_S", 0.1)
+    tracked = make_run(tmp_path, ['train.trackers=["wandb", "trackio"]'], "tracked")
+    plain = make_run(tmp_path, [], "plain")
+    assert train(tracked) == train(plain) == 0
+    gate.set()
+    assert final_hash(tracked) == final_hash(plain)
+    left_out = [
+        event.data["text"]["params"]
+        for event in events(tracked, "note")
+        if "tracker" in event.data["text"]["msgid"]
+    ]
+    assert {params["name"]: params["why"] for params in left_out} == {
+        "wandb": "ConnectionError: no route",
+        "trackio": "it does not keep up",
+    }
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler on the CPU")
+@pytest.mark.slow
+def test_a_compiled_model_learns_the_same_and_is_saved_under_its_own_names(tmp_path: Path) -> None:
+    common = ["model.dropout=0.0", "train.steps=6", "train.bucketing=false"]
+    compiled = make_run(tmp_path, [*common, "train.compile=true"], "compiled")
+    plain = make_run(tmp_path, common, "plain")
+    assert train(compiled) == train(plain) == 0
+    for one, other in zip(events(compiled, "step"), events(plain, "step"), strict=True):
+        assert one.data["loss"] == pytest.approx(other.data["loss"], abs=1e-4)
+    assert set(final_weights(compiled)) == set(final_weights(plain))
