@@ -105,7 +105,8 @@ _BUILT_FOR = re.compile(
 
 def _named_by_version(packages: Packages) -> Iterator[Extension]:
     """Yield a flash-attn whose version says what it was built for, where nobody looked into its files."""
-    match = _BUILT_FOR.search(packages.version("flash-attn") or "")
+    item = packages.get("flash-attn")
+    match = _BUILT_FOR.search(f"{item.version} {item.direct_url or ''}") if item else None
     if match and packages.extension("flash-attn") is None:
         yield Extension(
             distribution="flash-attn",

@@ -35,6 +35,8 @@ def _stepping_every_n(script: Script, node: Body) -> Iterator[Problem]:
     backward = _backward_in(node)
     if guard is None or backward is None or _inner_loop_has(node, backward):
         return
+    if _steps_every_time(node, guard):
+        return  # n_critic: the guarded step is another optimizer's
     count = _modulus(guard.test, counters)
     if not _divides(script, node, backward):
         yield _undivided(backward, count)
@@ -47,6 +49,19 @@ def _stepping_every_n(script: Script, node: Body) -> Iterator[Problem]:
         )
         advice = t("Also step when the loader is at its end.")
         yield problem("last-window-dropped", "note", guard, title, advice)
+
+
+def _steps_every_time(node: Body, guard: ast.If) -> bool:
+    """An optimizer steps, or gradients are cleared, outside of the guard: nothing is accumulated."""
+    inside = {id(call) for call in _calls(guard)}
+    for call in _calls(node):
+        if id(call) in inside or not isinstance(call.func, ast.Attribute):
+            continue
+        owner = ast.unparse(call.func.value).lower()
+        steps = call.func.attr == "step" and ("opt" in owner or "scaler" in owner)
+        if steps or call.func.attr == "zero_grad":
+            return True
+    return False
 
 
 def _undivided(backward: ast.Call, count: str) -> Problem:
@@ -151,14 +166,16 @@ def _divides(script: Script, body: ast.AST, backward: ast.Call) -> bool:
     if backward.args and not manual:
         return True  # accelerator.backward(loss), engine.backward(loss), fabric.backward(loss)
     feeds = _names(backward)
+    ways: list[ast.AST] = [backward]
     nodes = list(ast.walk(body))
     for _ in range(4):  # loss <- total <- parts
         for node in nodes:
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                if any(_names(target) & feeds for target in targets):
+                if node not in ways and any(_names(target) & feeds for target in targets):
                     feeds |= _names(node.value)
-    return any(_scales(node, feeds, backward) for node in nodes) or any(
+                    ways.append(node)
+    return any(_scales(node) for way in ways for node in ast.walk(way)) or any(
         isinstance(item, ast.keyword) and item.arg in ("gradient_accumulation_steps", "num_items_in_batch")
         for item in nodes
     )
@@ -168,13 +185,11 @@ def _names(node: ast.AST) -> set[str]:
     return {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and item.id != "self"}
 
 
-def _scales(node: ast.AST, feeds: set[str], backward: ast.Call) -> bool:
-    if isinstance(node, ast.AugAssign):
-        return isinstance(node.op, (ast.Div, ast.Mult)) and bool(_names(node.target) & feeds)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.Mult)):
-        return bool(_names(node.left) & feeds or _names(node.right) & feeds) or node in ast.walk(backward)
+def _scales(node: ast.AST) -> bool:
+    if isinstance(node, (ast.AugAssign, ast.BinOp)):
+        return isinstance(node.op, (ast.Div, ast.Mult))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return node.func.attr in ("div", "div_", "mul", "mul_", "true_divide") and bool(_names(node.func) & feeds)  # fmt: skip
+        return node.func.attr in ("div", "div_", "mul", "mul_", "true_divide")
     return False
 
 

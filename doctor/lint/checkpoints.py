@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from doctor.lint import Call, Installed, Problem, Script, problem, rule
 from doctor.lint.values import items_of
-from doctor.model import t
+from doctor.model import Level, t
 
 
 @rule
@@ -169,7 +169,7 @@ def reentrant_with_frozen_inputs(script: Script, installed: Installed) -> Iterat
     if any(True for _ in script.methods("enable_input_require_grads", "prepare_model_for_kbit_training")):
         return
     defaults_to_other = bool(installed.at_least("transformers", "5.0"))
-    level = "warn" if installed.version("transformers") is None else "fail"
+    level: Level = "warn" if installed.version("transformers") is None else "fail"
     advice = t(
         "gradient_checkpointing_kwargs={'use_reentrant': False}; before transformers 4.35 call model.enable_input_require_grads()."
     )
@@ -178,7 +178,10 @@ def reentrant_with_frozen_inputs(script: Script, installed: Installed) -> Iterat
     )
     for call in _reentrant_calls(script, defaults_to_other):
         if _meets_frozen_inputs(script, call):
-            yield problem("reentrant-checkpoint-frozen-inputs", level, call, title, advice)  # type: ignore[arg-type]
+            # Adapters on a condition and checkpointing on a condition need not meet.
+            apart = call.guarded and any(other.guarded for other in script.methods("get_peft_model"))
+            kept: Level = "warn" if apart else level
+            yield problem("reentrant-checkpoint-frozen-inputs", kept, call, title, advice)
 
 
 def _reentrant_calls(script: Script, defaults_to_other: bool) -> Iterator[Call]:
@@ -208,9 +211,17 @@ def _meets_frozen_inputs(script: Script, call: Call) -> bool:
         for adapter in adapters
     )
     if call.method == "gradient_checkpointing_enable":
-        after = any(adapter.order < call.order for adapter in adapters)
+        after = any(
+            adapter.order < call.order and _given_to(script, adapter) in ("", call.receiver)
+            for adapter in adapters
+        )
         return (after and not on_before) or _freezes_embeddings(script, call.receiver)
     return (_uses_adapters(script) and not on_before) or _freezes_embeddings(script, "")
+
+
+def _given_to(script: Script, call: Call) -> str:
+    """Return the variable that gets what ``call`` makes; empty when it goes elsewhere."""
+    return next((name for (_, name), values in script.assigned.items() if any(value is call.node for _, value in values)), "")  # fmt: skip
 
 
 def _uses_adapters(script: Script) -> bool:
@@ -269,9 +280,10 @@ def _saved_wrapped(script: Script) -> tuple[str, str] | None:
         saved = ast.unparse(call.node.args[0]) if call.node.args else ""
         for name in re.findall(r"([\w.]+)\.state_dict\(\)", saved):
             for value in [value for (_, given), values in script.assigned.items() if given == name for _, value in values]:  # fmt: skip
-                kind = script.resolve(value.func).rpartition(".")[2] if isinstance(value, ast.Call) else ""
-                if kind in _WRAPPERS:
-                    return kind, _WRAPPERS[kind]
+                for made in ast.walk(value):  # DataParallel(net).cuda()
+                    kind = script.resolve(made.func).rpartition(".")[2] if isinstance(made, ast.Call) else ""
+                    if kind in _WRAPPERS:
+                        return kind, _WRAPPERS[kind]
     return None
 
 

@@ -111,10 +111,22 @@ def _takes_first_output(script: Script) -> bool:
         for node in ast.walk(script.tree)
         if isinstance(node, ast.Subscript)
         and isinstance(node.slice, ast.Constant)
-        and isinstance(node.value, ast.Call)
-        and script.resolve(node.value.func) in owners
+        and _is_output(script, node.value, owners)
     ]
     return bool(taken) and set(taken) == {0}
+
+
+def _is_output(script: Script, node: ast.expr, owners: set[str]) -> bool:
+    """``self.bert(...)``, or the variable that holds what it returned."""
+    if isinstance(node, ast.Call):
+        return script.resolve(node.func) in owners
+    held = [
+        value
+        for (_, name), values in script.assigned.items()
+        if isinstance(node, ast.Name) and name == node.id
+        for _, value in values
+    ]
+    return bool(held) and all(isinstance(value, ast.Call) and script.resolve(value.func) in owners for value in held)  # fmt: skip
 
 
 def _loads(script: Script, value: ast.expr) -> bool:

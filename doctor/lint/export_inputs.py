@@ -42,6 +42,40 @@ def inputs_in_one_order(script: Script, installed: Installed) -> Iterator[Proble
             yield _mismatch(call, given, forward)
         elif len(names) == len(given) and _crossed(given, names):
             yield _misnamed(call, given, names)
+        elif names:
+            yield from _fed_in_another_order(script, names)
+
+
+def _fed_in_another_order(script: Script, names: Sequence[str]) -> Iterator[Problem]:
+    """``session.run(None, {inputs[0].name: mask})`` where the first input is something else."""
+    for call in script.methods("run"):
+        feed = script.value_of(call.argument(1, "input_feed"), call.scope)
+        if not isinstance(feed, ast.Dict):
+            continue
+        for key, value in zip(feed.keys, feed.values, strict=True):
+            place = _place(script, key, call)
+            role = _role(_text(value))
+            if place is not None and place < len(names) and names[place] != role and role in names:
+                title = t(
+                    "Input {place} of the exported model is {wanted}, and it is fed {given}.",
+                    place=place,
+                    wanted=names[place],
+                    given=role,
+                )
+                yield problem("onnx-input-order-mismatch", "fail", value, title, _advice())
+                break
+
+
+def _place(script: Script, key: ast.expr | None, call: Call) -> int | None:
+    """Return N of ``session.get_inputs()[N].name`` or of ``names[N]``, the list of those names."""
+    if isinstance(key, ast.Attribute) and key.attr == "name":
+        key = key.value
+    if not (isinstance(key, ast.Subscript) and isinstance(key.slice, ast.Constant)):
+        return None
+    held = script.value_of(key.value, call.scope)
+    number = key.slice.value
+    inputs = held is not None and "get_inputs" in ast.unparse(held)
+    return number if inputs and isinstance(number, int) else None
 
 
 def _role(text: str) -> str:

@@ -47,6 +47,28 @@ _OBJECT_KEYS = {
 }
 
 
+_MAYBE_PLAIN = {"config", "cfg", "opts", "hparams", "model_args", "vocab"}
+"""Keys whose values are often plain dictionaries, which are loaded either way."""
+
+
+def _used_as_a_mapping(script: Script, node: ast.Subscript) -> bool:
+    """``Net(**ck["config"])``, ``ck["config"]["dim"]``, ``ck["config"].items()``: a plain dictionary; ``.dim`` is not."""
+    around = script.parents.get(id(node))
+    if isinstance(around, ast.Attribute):
+        return around.attr in ("items", "keys", "values", "get")
+    mapped = (isinstance(around, ast.keyword) and around.arg is None) or isinstance(around, ast.Compare)
+    if not isinstance(around, ast.Assign):
+        return mapped or isinstance(around, ast.Subscript)
+    names = {target.id for target in around.targets if isinstance(target, ast.Name)}
+    uses = [script.parents.get(id(one)) for one in ast.walk(script.tree) if isinstance(one, ast.Name) and one.id in names and isinstance(one.ctx, ast.Load)]  # fmt: skip
+    return bool(uses) and all(
+        (isinstance(use, ast.keyword) and use.arg is None)
+        or isinstance(use, ast.Subscript)
+        or (isinstance(use, ast.Attribute) and use.attr in ("items", "keys", "values", "get"))
+        for use in uses
+    )
+
+
 def _objects_read_from(script: Script, call: Call) -> list[str]:
     names = {
         name
@@ -57,8 +79,10 @@ def _objects_read_from(script: Script, call: Call) -> list[str]:
     read = []
     for node in ast.walk(script.tree):
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in names:
-            if isinstance(node.slice, ast.Constant) and node.slice.value in _OBJECT_KEYS:
-                read.append(str(node.slice.value))
+            key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+            plain = key in _MAYBE_PLAIN and _used_as_a_mapping(script, node)
+            if key in _OBJECT_KEYS and not plain:
+                read.append(str(key))
     return list(dict.fromkeys(read))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from doctor.lint import Installed, Problem, Script, problem, rule
@@ -45,7 +46,7 @@ def _is_the_work(call: ast.Call, tried: set[str]) -> bool:
     """A call that stands in the try block too, and is neither cleaning nor talk."""
     name = ast.unparse(call.func)
     last = name.rpartition(".")[2]
-    talk = last in ("print", "info", "warning", "error", "debug", "len", "str", "isinstance", "range", "append", "write")  # fmt: skip
+    talk = bool(re.search(r"print|log|warn|debug|info|error|notify", last, re.IGNORECASE)) or last in ("len", "str", "isinstance", "range", "append", "write", "time")  # fmt: skip
     return name in tried and last not in _CLEANS and not talk
 
 
@@ -102,10 +103,48 @@ def _skipped(script: Script, node: ast.Try, handler: ast.ExceptHandler) -> tuple
         return handler, t("No out-of-memory of torch has this text ({text}): the message begins with CUDA out of memory. Tried to allocate.", text=texts[0])  # fmt: skip
     if cleaning or _raises_on(handler) or _cleaning(node.finalbody):
         return None
-    inside = _cleaning(node.body) or _cleaning(node.orelse)
+    inside = (
+        _cleaning_of_one_round(node.body)
+        or _cleaning(node.orelse)
+        or _skipped_behind(script, node, handler)
+        or _cleaning_called(script, node.body)
+    )
     if inside and _works_before(node.body, inside[0]) and not _cleans_after(script, node):
         return inside[0], t("An out-of-memory skips the cleaning up at the end of the try block, and the handler goes on without it: gradients and tensors of the failed step stay.")  # fmt: skip
     return None
+
+
+def _cleaning_called(script: Script, body: list[ast.stmt]) -> list[ast.Call]:
+    """Return the call of a function of this script that works first and cleans up at its end: ``self.step(batch)``."""
+    functions = {name[-1]: node for name, node in script.functions.items()}
+    for statement in body:
+        for call in _calls_in(statement):
+            name = ast.unparse(call.func)
+            function = functions.get(name.rpartition(".")[2])
+            if function is None or name not in (function.name, f"self.{function.name}"):
+                continue
+            plain = [one for one in function.body if not isinstance(one, ast.Try)]
+            cleaning = _cleaning(plain)
+            if cleaning and _works_before(plain, cleaning[0]):
+                return cleaning
+    return []
+
+
+def _cleaning_of_one_round(body: list[ast.stmt]) -> list[ast.Call]:
+    """The cleaning that does not stand in a loop of its own: a try around a whole loop ends it, and nothing goes on."""
+    looped = {id(call) for one in body for loop in ast.walk(one) if isinstance(loop, (ast.For, ast.While)) for call in _calls_in(loop)}  # fmt: skip
+    return [call for call in _cleaning(body) if id(call) not in looped]
+
+
+def _skipped_behind(script: Script, node: ast.Try, handler: ast.ExceptHandler) -> list[ast.Call]:
+    """The handler goes on with the next round, past the cleaning that stands behind the try statement."""
+    if not isinstance(handler.body[-1], ast.Continue):
+        return []
+    for around in ast.walk(script.tree):
+        body = getattr(around, "body", None)
+        if isinstance(body, list) and node in body:
+            return _cleaning(body[body.index(node) + 1 :])
+    return []
 
 
 def _cleaning(body: list[ast.stmt]) -> list[ast.Call]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from doctor.lint import Call, Installed, Problem, Script, problem, rule
+from doctor.lint.values import items_of
 from doctor.model import t
 
 _ADAMS = {"Adam", "AdamW", "NAdam", "RAdam", "Adamax"}
@@ -85,10 +86,28 @@ def _whole_model(script: Script, call: Call) -> bool:
     if call.method not in _ADAMS:
         return True
     first = script.value_of(call.node.args[0], call.scope) if call.node.args else None
+    if isinstance(first, ast.List):
+        return bool(first.elts) and all(_whole_group(script, item) for item in first.elts)
     if not isinstance(first, ast.Call) or not isinstance(first.func, ast.Attribute):
         return False
     owner = script.resolve(first.func.value)
     return first.func.attr == "parameters" and bool(owner) and not _PART.search(owner.rpartition(".")[2])
+
+
+def _whole_group(script: Script, item: ast.expr) -> bool:
+    """A group of ``model.named_parameters()`` without a rate of its own, as weight decay is set apart."""
+    group = items_of(item)
+    if group is None or "lr" in group or "params" not in group:
+        return False
+    owners = [
+        script.resolve(node.func.value)
+        for node in ast.walk(group["params"])
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("named_parameters", "parameters")
+    ]
+    picked = any(isinstance(node, ast.Constant) and isinstance(node.value, str) and _PART.search(node.value) for node in ast.walk(group["params"]))  # fmt: skip
+    return bool(owners) and not picked and not any(_PART.search(one.rpartition(".")[2]) for one in owners)
 
 
 @rule
@@ -116,7 +135,9 @@ def zero_grad(script: Script, installed: Installed) -> Iterator[Problem]:
     steps = [
         call
         for call in script.methods("step")
-        if call.loops and ("opt" in call.receiver.lower() or call.receiver.lower().endswith("scaler"))
+        if call.loops
+        and not call.node.args  # opt.step(context_id) of distributed autograd, opt.step(closure)
+        and ("opt" in call.receiver.lower() or call.receiver.lower().endswith("scaler"))
     ]
     backward = any(call.loops for call in script.methods("backward"))
     cleared = any(

@@ -88,14 +88,42 @@ _BUILDS = ("__init__", "main", "setup", "build", "build_model", "get_model", "lo
 
 def _cast_to_half(script: Script, scaler: Call) -> Iterator[Call]:
     """Yield ``model.half()`` and ``model.to(torch.float16)`` of a model that is trained where the scaler is."""
+    yield from script.named("torch.set_default_dtype") if _default_is_half(script) else ()
     for call in script.methods("half", "to"):
         if call.method == "half":
             cast = not call.node.args
         else:
             cast = any(is_fp16(script, one, call) for one in (*call.node.args, call.keywords.get("dtype")))
         together = call.scope in ((), scaler.scope) or call.scope[-1] in _BUILDS
-        if cast and together and _MODEL.search(call.receiver) and not _is_frozen(script, call.receiver):
+        name = _name_held(script, call)
+        if cast and together and _MODEL.search(name) and not _is_frozen(script, name):
             yield call
+
+
+def _default_is_half(script: Script) -> bool:
+    return any(
+        is_fp16(script, call.argument(0, "d"), call) for call in script.named("torch.set_default_dtype")
+    )
+
+
+def _name_held(script: Script, call: Call) -> str:
+    """Return the model that is cast: the receiver, or the variable that gets ``Net().half().cuda()`` as a whole."""
+    if "(" not in call.receiver:
+        return call.receiver
+    for (_, name), values in script.assigned.items():
+        for _, value in values:
+            if isinstance(value, ast.Call) and any(node is call.node for node in _chain(value)):
+                return name
+    return ""
+
+
+def _chain(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield the calls of ``a().b().c()`` from the last to the first."""
+    while isinstance(node, ast.Call):
+        yield node
+        if not isinstance(node.func, ast.Attribute):
+            return
+        node = node.func.value
 
 
 # google/flan-t5-base, google/mt5-small, t5-base: pretrained in bf16; their activations overflow fp16

@@ -32,7 +32,7 @@ def _clips(script: Script) -> Iterator[Call]:
 def clip_before_unscale(script: Script, installed: Installed) -> Iterator[Problem]:
     """Are gradients clipped while they are still scaled?"""
     for clip in _clips(script):
-        mates = [call for call in script.calls if call.scope == clip.scope]
+        mates = [call for call in script.calls if call.scope == clip.scope and _on_the_way(call, clip)]
         scaled = any(call.method == "scale" and is_scaler(script, call) for call in mates)
         backward = any(call.method == "backward" for call in mates)
         steps = any(
@@ -48,11 +48,20 @@ def clip_before_unscale(script: Script, installed: Installed) -> Iterator[Proble
             yield problem("clip-before-unscale", "fail", clip, title, advice)
 
 
+def _on_the_way(call: Call, clip: Call) -> bool:
+    """Return whether both can run in one pass: they do not stand in two branches of one condition."""
+    return call.block in clip.blocks or clip.block in call.blocks
+
+
 def _unscales(script: Script, call: Call) -> bool:
     """Return whether a call unscales: itself, or as a function of this script that does."""
-    return call.method == "unscale_" or any(
-        other.method == "unscale_" and other.scope[-1:] == (call.method,) for other in script.calls
-    )
+    return call.method == "unscale_" or any(True for _ in _unscaling_inside(script, call))
+
+
+def _unscaling_inside(script: Script, call: Call) -> Iterator[Call]:
+    """Yield the unscale_ calls of the function of this script that ``call`` runs: ``clip(...)``, ``self.clip(...)``."""
+    if call.name in (call.method, f"self.{call.method}"):
+        yield from (other for other in script.methods("unscale_") if other.scope[-1:] == (call.method,))
 
 
 @rule
@@ -61,7 +70,27 @@ def unscale_twice(script: Script, installed: Installed) -> Iterator[Problem]:
     for call in script.methods("unscale_"):
         if _follows_another(script, call) or _repeats(script, call):
             yield _twice(call)
+    yield from _again_in_a_function(script)
     yield from _unscaled_before_accelerate_clips(script)
+
+
+def _again_in_a_function(script: Script) -> Iterator[Problem]:
+    """Unscaled here, and then once more by a function of this script that is called before the update."""
+    for first in script.methods("unscale_"):
+        for call in script.calls:
+            behind = call.scope == first.scope and call.order > first.order and first.block in call.blocks
+            again = [other for other in _unscaling_inside(script, call) if _target(other) == _target(first)]
+            if behind and again and not _updated_between(script, first, call):
+                yield _twice(again[0])
+                break
+
+
+def _updated_between(script: Script, first: Call, second: Call) -> bool:
+    return any(
+        first.order < other.order < second.order
+        for other in script.methods("update")
+        if is_scaler(script, other)
+    )
 
 
 def _twice(call: Call) -> Problem:
@@ -79,11 +108,7 @@ def _follows_another(script: Script, call: Call) -> bool:
     for earlier in script.methods("unscale_"):
         same = earlier.scope == call.scope and _target(earlier) == _target(call)
         if same and earlier.order < call.order and earlier.block in call.blocks:
-            return not any(
-                earlier.order < other.order < call.order
-                for other in script.methods("update")
-                if is_scaler(script, other)
-            )
+            return not _updated_between(script, earlier, call)
     return False
 
 

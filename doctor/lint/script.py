@@ -139,6 +139,11 @@ class Script:
         """Return whether a class of this script is called."""
         return call.name in self.bases
 
+    @cached_property
+    def parents(self) -> dict[int, ast.AST]:
+        """Identity of a node -> the node it stands in."""
+        return {id(child): node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
     def mentions(self, word: str) -> bool:
         """Return whether ``word`` is imported, or is part of a name, attribute or string of the script."""
         return word in self._words

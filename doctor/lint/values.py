@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -147,6 +148,8 @@ def literal(script: Script, node: ast.expr | None, scope: Scope, depth: int = 0)
         return _computed(script, value, scope, depth)
     if isinstance(value, ast.Call) and script.resolve(value.func) in ("int", "float") and value.args:
         number = literal(script, value.args[0], scope, depth + 1)
+        if isinstance(number, str):
+            return float(number) if re.fullmatch(r"[\d.]+(?:e-?\d+)?", number) else None
         return number if isinstance(number, (int, float)) else None
     return None
 

@@ -218,7 +218,7 @@ def _inspected(found: Found, path: str, name: str, text: str) -> None:
 
 # zip end-of-central-directory missing, 11 MB | 0 bytes | cut off | a Git LFS pointer | 3 of 4 shards are there
 _BROKEN = re.compile(
-    r"missing|truncat|corrupt|incomplete|cut (?:off|short)|\b0 bytes|\bempty\b|broken|damaged|not a (?:valid )?zip|invalid|crc|mismatch"
+    r"missing|failed|truncat|corrupt|incomplete|cut (?:off|short)|\b0 bytes|\bempty\b|broken|damaged|not a (?:valid )?zip|invalid|crc|mismatch"
     r"|pointer|unreadable|cannot be (?:read|opened)|shorter|\bends? (?:early|in the middle)|half[- ]written|no (?:central|end)|html page",
     re.IGNORECASE,
 )  # fmt: skip
@@ -259,7 +259,8 @@ def _encoding(text: str) -> tuple[str | None, int | None, int | None]:
     if (
         mentions_utf8
         and _DAMAGED.search(text)
-        and not re.search(r"\b(?:valid|all|100 ?%) utf-?8|not utf-?8", plain)
+        and not re.search(r"\b(?:all|100 ?%) utf-?8|not utf-?8", plain)
+        and not re.search(r"\b(?:no|not|without) (?:invalid|bad|broken|undecodable|damaged|truncated)", plain)
     ):
         return "mixed", _bad_lines(text), _lines_of(text)
     for encoding, pattern in _OTHER_ENCODINGS:
