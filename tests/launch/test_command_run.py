@@ -22,6 +22,7 @@ from doctor.ended import Ended, notes_of
 from doctor.launch import LaunchError
 from doctor.probes.cgroup import parse_cgroup
 from doctor.running import resume
+from doctor.trainer_pid import trainer_alive
 from doctor.watching import RunWatcher, summarise
 from runner.command_plan import decode_any, decode_command
 from runner.events import RunEvent, read_events
@@ -294,6 +295,35 @@ def test_a_failure_is_tried_again_and_said(shell: Shell) -> None:
     assert [event.data["attempt"] for event in shell.events("run-started")] == [0, 1]
     assert sum("started again" in note for note in shell.notes()) == 1
     assert [event.data["outcome"] for event in shell.events("run-finished")] == ["completed"]
+
+
+def test_what_a_failed_start_left_behind_is_gone_before_the_next(shell: Shell) -> None:
+    shell.script(
+        "import os, subprocess, sys\n"
+        "if os.environ['DOCTOR_RETRY'] == '0':\n"
+        "    left = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "    open('left', 'w').write(str(left.pid))\n"
+        "    os._exit(1)\n"
+        "print('lives' if os.path.exists('/proc/' + open('left').read()) else 'gone')\n"
+    )
+    code, out, _ = shell.run("--retry", "1", "--", sys.executable, "train.py")
+    assert (code, out) == (0, "gone\n")
+
+
+def test_a_supervisor_that_is_killed_takes_nothing_with_it(shell: Shell) -> None:
+    shell.script("import time\nprint('ready', flush=True)\ntime.sleep(2)\nprint('trained')")
+    process = shell.begin("--", sys.executable, "train.py")
+    wait_until(has_said(shell, "ready"))
+    os.kill(int(shell.one.supervisor_pid.read_text().split()[0]), signal.SIGKILL)
+    watcher = RunWatcher(shell.one)
+    watcher.poll()
+    assert watcher.status() == "running"
+    assert process.wait(30) == 137
+    wait_until(has_said(shell, "trained"))
+    wait_until(lambda: RunWatcher(shell.one).poll() is not None and trainer_alive(shell.one) is False)
+    after = RunWatcher(shell.one)
+    after.poll()
+    assert after.status() == "lost"
 
 
 def test_a_stop_by_hand_is_not_tried_again(shell: Shell) -> None:
