@@ -10,6 +10,7 @@ from doctor.commands import CommandError, Exit
 from doctor.commands.run import no_such_run
 from doctor.commands.watch import unreadable
 from doctor.language import say
+from runner.strings import shown
 
 if TYPE_CHECKING:
     from doctor.watching import RunWatcher
@@ -53,7 +54,7 @@ def run(namespace: argparse.Namespace) -> int:
     path, why = service.write_report(watcher)
     if path is None:
         raise CommandError(why or "")
-    print(path)
+    print(shown(str(path)) if sys.stdout.isatty() else path)
     return Exit.OK
 
 

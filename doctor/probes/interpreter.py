@@ -49,10 +49,11 @@ def read_layout(executable: Path) -> Layout:
     """Return what the files around ``executable`` say. A broken environment is described, not refused."""
     venv, real = _venv_settings(executable), Path(os.path.realpath(executable))
     prefix = executable.parent.parent
+    problem = None if is_there(executable) else _dead(executable, real)
     if venv is not None and (not is_there(real) or prefix in real.parents):
         real = _base_of_copy(venv, executable)
     base_prefix, library = find_library(real) if is_there(real) else (prefix, None)
-    problem = None if is_there(real) else _dead(executable, real)
+    problem = problem or (None if is_there(real) else _dead(executable, real))
     if venv is None:
         prefix = base_prefix
     version = _version(real, base_prefix, library, venv or {}, prefix)

@@ -20,6 +20,8 @@ def environment_line(snapshot: Snapshot) -> str:
         name = shown(python.value.executable or "python")
         chosen = f" ({shown(python.value.chosen_by)})" if python.value.chosen_by else ""
         parts.append(f"{name} {python.value.version or ''}".strip() + chosen)
+        if dead := python.value.unread.get("executable"):
+            parts.append(say(t("IT CANNOT RUN: {why}", why=say(dead))))
     elif python.status == "failed" and python.why:
         parts.append(say(t("Python: could not look ({why})", why=say(python.why))))
     if torch.value is not None:

@@ -415,3 +415,14 @@ def test_a_real_venv_says_the_same_of_itself(options: list[str], tmp_path: Path)
     site = next((tmp_path / "env/lib").glob("python3*/site-packages"))
     (site / "extra.pth").write_text(f"{tmp_path}/added\n")
     _compare(tmp_path / "env/bin/python", {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+
+
+def test_a_venv_whose_link_is_dead_cannot_run_though_its_home_is_there(tree: Tree) -> None:
+    venv = tree.venv("venv", tree.base())
+    for link in (venv / "bin").iterdir():
+        if link.is_symlink():
+            link.unlink()
+            link.symlink_to("/gone/python3.11")
+    layout = read_layout(venv / "bin/python")
+    assert "/gone/python3.11, which is not there" in str(layout.problem)
+    assert layout.version == "3.11.7"

@@ -12,8 +12,9 @@ import pytest
 
 from doctor.judge import fold_symptoms
 from doctor.language import use_language
-from doctor.model import Evidence, Facts, Finding, Reading, Report, Snapshot, Unanswered, t
+from doctor.model import Evidence, Facts, Finding, Python, Reading, Report, Snapshot, Unanswered, t
 from doctor.render import schema, structured, text
+from doctor.render.headline import environment_line
 from doctor.render.layout import display_width, human_bytes, human_seconds, indent, wrap
 
 HOSTILE = "evil\x1b[2J[bold]<b>`rm -rf`\n\u202e"
@@ -122,3 +123,9 @@ def test_a_prefix_counts_as_columns() -> None:
     lines = indent("word " * 60, 60, "line 123456: ", "  ")
     assert max(display_width(line) for line in lines) <= 60
     assert len(lines) > 5
+
+
+def test_an_interpreter_that_cannot_run_is_said_in_the_first_line() -> None:
+    python = Python(executable="/venv/bin/python", unread={"executable": t("/gone is not there")})
+    line = environment_line(Snapshot(facts=Facts(python=Reading(status="ok", value=python))))
+    assert "IT CANNOT RUN: /gone is not there" in line
