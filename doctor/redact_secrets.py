@@ -43,6 +43,11 @@ def is_secret_name(name: str) -> bool:
     return any(word in _secret_words() or word.endswith(("password", "passwd", "apikey")) for word in words)
 
 
+def is_credential_variable(name: str) -> bool:
+    """Return whether a variable of this name has to be set again by hand; PWD is the shell's own folder."""
+    return name not in ("PWD", "OLDPWD") and is_secret_name(name)
+
+
 # Shapes that issuers gave their credentials so that they can be found.
 _SHAPES = re.compile(
     r"""

@@ -64,6 +64,18 @@ def examine_deeply(
     return with_facts(snapshot, deep=reading)
 
 
+def examine_for_run(python: str | None = None) -> Snapshot:
+    """Read this machine with what the run will stand on: contents of packages, the commit, the changes since.
+
+    Changes that look like they hold a credential are left out: a run directory is copied about.
+    """
+    from doctor.probes import PROBES
+    from doctor.snapshots.capture import credentials_in, without_patches
+
+    snapshot = examine(python, [*PROBES, "provenance"])
+    return without_patches(snapshot) if credentials_in(snapshot) else snapshot
+
+
 def load(path: Path) -> Snapshot:
     """Read a recorded machine. Raises OSError, doctor.machine.BadSnapshot."""
     from doctor.machine import load_snapshot
@@ -168,7 +180,7 @@ def plan_run(
     """
     from doctor.running import plan_run
 
-    return plan_run(profile, overrides, examine(python) if snapshot is None else snapshot, run_dir)
+    return plan_run(profile, overrides, examine_for_run(python) if snapshot is None else snapshot, run_dir)
 
 
 def start_run(planned: PlannedRun, run_dir: Path | None = None) -> StartedRun:
@@ -355,6 +367,13 @@ def find_snapshot(name: str) -> tuple[Path, Snapshot]:
     return path, load(path)
 
 
+def patch_bytes_in(path: Path) -> int:
+    """Return how many bytes of patches a snapshot file carries; 0: none. Raises as :func:`load`."""
+    provenance = load(path).facts.provenance.value
+    states = [provenance.git, *(one.git for one in provenance.contents)] if provenance else []
+    return sum(state.patch_bytes or 0 for state in states if state and state.patch is not None)
+
+
 def snapshot_named(name: str, python: str | None = None) -> Snapshot:
     """Return the snapshot of a file, a run, a shipped one's name, or of ``here`` (redacted like a file).
 
@@ -454,7 +473,8 @@ def restore_options(
     from doctor.restore_python import choose_uv
 
     uv = our_uv() if installer == "uv" else None if installer == "pip" else choose_uv(Context())
-    return Options(consents=tuple(consents), find_links=tuple(find_links), no_index=no_index, uv=uv)
+    links = tuple(one if "://" in one else str(Path(one).absolute()) for one in find_links)
+    return Options(consents=tuple(consents), find_links=links, no_index=no_index, uv=uv)
 
 
 def restore_snapshot(
@@ -489,6 +509,15 @@ def resolve_snapshot(name: str, output: str | None, overwrite: bool = False) -> 
     found = resolve(snapshot, public, dict(os.environ))  # a folder of this machine is nowhere else
     write_snapshot(found.snapshot, target, overwrite)
     return target, found
+
+
+def credentials_named(name: str) -> list[str]:
+    """Return the names of variables that were set there and hold credentials; no snapshot keeps their values."""
+    from doctor.redact_secrets import is_credential_variable
+    from runner.strings import shown
+
+    environment = snapshot_named(name).facts.environment.value
+    return [shown(one) for one in environment.names if is_credential_variable(one)] if environment else []
 
 
 def unfit_here(name: str) -> list[Obstacle]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from doctor.commands import CommandError, Exit, snapshot_compare, snapshot_restore
 from doctor.language import say
@@ -72,6 +73,8 @@ def run(namespace: argparse.Namespace) -> int:
         raise CommandError(error.text) from None
     except BadSnapshot as error:
         raise CommandError(error.text, Exit.USAGE) from None
+    except BrokenPipeError:
+        raise
     except OSError as error:
         name = str(error.filename or getattr(namespace, "file", ""))
         text = t("cannot read {file}: {error}", file=name, error=error.strerror or str(error))
@@ -90,7 +93,20 @@ def _export(namespace: argparse.Namespace) -> int:
         sys.stdout.buffer.write(written)
     else:
         print(written)
+        _say_what_is_in_it(written)
     return Exit.OK
+
+
+def _say_what_is_in_it(written: Path) -> None:
+    """A patch leaves the machine word for word: that is said where it happens."""
+    from doctor import service
+    from doctor.render.layout import human_bytes
+    from runner.text import t
+
+    size = service.patch_bytes_in(written)
+    if size:
+        text = t("your changes since the last commit are in it, word for word ({size}); --no-patch leaves them out", size=human_bytes(size))  # fmt: skip
+        print(say(text), file=sys.stderr)
 
 
 def _show(namespace: argparse.Namespace) -> int:

@@ -171,4 +171,7 @@ def _restore(plan: RestorePlan, python: Path, options: Options, namespace: argpa
         print(
             "\n".join(verification_lines(found, layout.columns(sys.stdout), layout.wants_colour(sys.stdout)))
         )
+        if names := service.credentials_named(namespace.file):
+            text = t("Set there and not kept, set them again: {names}", names=", ".join(names))
+            print(say(text), file=sys.stderr)
     return Exit.FOUND if found.differs else Exit.COULD_NOT_LOOK if found.incomplete else Exit.OK

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from doctor.language import say
-from doctor.model import SECTIONS, Reading, Snapshot, Storage, t
+from doctor.model import SECTIONS, GitState, Reading, Snapshot, Storage, t
+from doctor.redact_secrets import is_credential_variable
 from doctor.render.headline import environment_line, machine_line
 from doctor.render.layout import human_bytes, indent, pad
-from runner.strings import printable
+from runner.strings import printable, shown
 
 
 def snapshot_lines(snapshot: Snapshot, name: str, width: int = 100) -> list[str]:
@@ -16,6 +17,11 @@ def snapshot_lines(snapshot: Snapshot, name: str, width: int = 100) -> list[str]
         (say("System"), _system(snapshot)),
         (say("Container"), _container(snapshot)),
         (say("Packages"), _packages(snapshot)),
+        (say("Contents"), _contents(snapshot)),
+        (say("Code"), _code(snapshot)),
+        (say("Data"), _data(snapshot)),
+        (say("Run"), _run(snapshot)),
+        (say("Not kept"), _unkept(snapshot)),
         (say("Disks"), _disks(snapshot)),
         (
             say("Redacted"),
@@ -54,6 +60,60 @@ def _packages(snapshot: Snapshot) -> str:
         return ""
     count = say(t("{count} installed", count=len(packages.items)))
     return count if packages.complete else count + say(" (an excerpt)")
+
+
+def _contents(snapshot: Snapshot) -> str:
+    provenance = snapshot.facts.provenance.value
+    if provenance is None or not provenance.contents:
+        return ""
+    digests = sum(bool(one.record_sha256) for one in provenance.contents)
+    files = sum(bool(one.file_sha256) for one in provenance.contents)
+    text = say(t("{count} packages named by digest", count=digests))
+    return text + (say(t(", {count} with the digest of their file", count=files)) if files else "")
+
+
+def _code(snapshot: Snapshot) -> str:
+    provenance = snapshot.facts.provenance.value
+    git = provenance.git if provenance else None
+    if git is None:
+        return ""
+    if git.commit is None:
+        return say(git.why) if git.why else say("no commit yet")
+    parts = [shown(git.remote or ""), git.commit[:12], shown(git.branch)]
+    parts.append(_changes(git) if git.dirty else say("unchanged"))
+    if git.untracked_count:
+        parts.append(say(t("{count} files that git does not know, by name only", count=git.untracked_count)))
+    return " · ".join(part for part in parts if part)
+
+
+def _changes(git: GitState) -> str:
+    if git.patch is not None:
+        return say(
+            t("changed since: the patch is in it, word for word ({size})", size=human_bytes(git.patch_bytes))
+        )
+    return say(t("changed since, without the patch: {why}", why=say(git.patch_why) if git.patch_why else "?"))
+
+
+def _data(snapshot: Snapshot) -> str:
+    provenance = snapshot.facts.provenance.value
+    rows = provenance.data if provenance else ()
+    return ", ".join(f"{shown(row.path)} ({human_bytes(row.size_bytes)}, {row.how or '?'})" for row in rows)
+
+
+def _run(snapshot: Snapshot) -> str:
+    provenance = snapshot.facts.provenance.value
+    run = provenance.run if provenance else None
+    if run is None:
+        return ""
+    settings = ", ".join(f"{name}={value}" for name, value in run.settings.items())
+    return shown(f"{run.name} · {settings}")
+
+
+def _unkept(snapshot: Snapshot) -> str:
+    """Name the credentials that were set there: whoever restores it sets them again."""
+    environment = snapshot.facts.environment.value
+    names = [name for name in environment.names if is_credential_variable(name)] if environment else []
+    return say(t("values of {names}", names=shown(", ".join(names[:12])))) if names else ""
 
 
 def _disks(snapshot: Snapshot) -> str:

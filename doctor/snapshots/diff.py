@@ -45,7 +45,7 @@ class Diff(Record, frozen=True):
 def diff(a: Snapshot, b: Snapshot, a_name: str, b_name: str) -> Diff:
     """Return every difference from ``a`` to ``b``, worst first."""
     packages, equal, by_content = package_differences(a, b)
-    found = [*packages, *machine_differences(a, b), *run_differences(a, b), *_new_failures(a, b)]
+    found = [*packages, *machine_differences(a, b), *run_differences(a, b), *new_failures(a, b)]
     ordered = sorted(found, key=lambda one: VERDICTS.index(one.verdict))
     return Diff(
         a=a_name,
@@ -58,7 +58,7 @@ def diff(a: Snapshot, b: Snapshot, a_name: str, b_name: str) -> Diff:
     )
 
 
-def _new_failures(a: Snapshot, b: Snapshot) -> Iterator[Difference]:
+def new_failures(a: Snapshot, b: Snapshot) -> Iterator[Difference]:
     """Yield what `doctor check` fails B for and not A."""
     known = {(finding.id, finding.subject) for finding in judge(a).findings()}
     for finding in judge(b).findings():
@@ -104,6 +104,6 @@ def _unset_names(a: Snapshot, b: Snapshot) -> Iterator[NotCompared]:
 
 
 def _without_value(names: Iterable[str]) -> set[str]:
-    from doctor.redact_secrets import is_secret_name
+    from doctor.redact_secrets import is_credential_variable
 
-    return {name for name in names if is_secret_name(name)}
+    return {name for name in names if is_credential_variable(name)}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from doctor.model import Content, Distribution, Packages, Record, Snapshot, Text, t
+from doctor.snapshots.diff import new_failures
 from doctor.snapshots.diff_machine import machine_differences
 from doctor.snapshots.diff_packages import contents_of, same_version
 from doctor.snapshots.differences import Difference
@@ -54,7 +55,7 @@ class Verification(Record, frozen=True):
     """Packages that are equal at ``level``."""
     deviations: tuple[Deviation, ...] = ()
     machine: tuple[Difference, ...] = ()
-    """Driver, cards, CPU, Python and variables that are not those of the snapshot."""
+    """Driver, cards, CPU, Python and variables that are not those of the snapshot, and what the doctor fails here only."""
     files: int = 0
     why: Text | None = None
     """Why packages could not be compared at all, or not as deeply as was asked."""
@@ -73,7 +74,7 @@ def verify(
 ) -> Verification:
     """Return how ``here`` deviates from ``reference``; ``checked`` holds the re-read files for the level ``files``."""
     wanted, there = reference.facts.packages.value, here.facts.packages.value
-    machine = tuple(machine_differences(reference, here))
+    machine = (*new_failures(reference, here), *machine_differences(reference, here))
     if wanted is None or there is None:
         side = t("the snapshot") if wanted is None else t("this environment")
         why = t("the packages of {side} were not read", side=str(side))

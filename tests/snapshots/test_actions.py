@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,8 @@ import pytest
 
 from doctor.commands import Exit, main
 from doctor.language import use_language
-from doctor.machine import encode_snapshot
-from doctor.model import Snapshot, Torch
+from doctor.machine import encode_snapshot, with_facts
+from doctor.model import DataFingerprint, Environment, GitState, Snapshot, Torch, ok
 from tests.snapshots.boxes import box, content, dist
 from tests.snapshots.wheels import make_wheel
 
@@ -197,6 +198,35 @@ def test_hostile_words_reach_the_terminal_harmless(capsys: pytest.CaptureFixture
     assert "\x1b" not in said.out + said.err and "\x07" not in said.out
 
 
-def test_diff_speaks_chinese(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["snapshot", "diff", save(A, "a.json"), save(B, "b.json"), "--lang", "zh"])
-    assert "a.json" in capsys.readouterr().out
+def test_a_huge_file_is_refused_without_being_read_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    with open("huge.json", "wb") as file:
+        file.truncate(1 << 40)
+    assert main(["snapshot", "verify", "huge.json"]) == Exit.USAGE
+    assert "larger than 64 MB" in capsys.readouterr().err
+
+
+def test_show_names_code_contents_data_and_what_was_not_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    tree = GitState(commit="a" * 40, branch="main", remote="https://h/r.git", dirty=True, patch="+x", patch_bytes=2, untracked_count=3)  # fmt: skip
+    data = (DataFingerprint(path="/d/rows.csv", size_bytes=4, how="whole", sha256="sha256:" + "c" * 64),)
+    machine = box(dist("torch", "2.6.0"), contents=(content("torch", "2.6.0", "a"),), git=tree, data=data)
+    machine = with_facts(machine, environment=ok(Environment(names=("HF_TOKEN", "PWD", "EDITOR"))))
+    assert main(["snapshot", "show", save(machine, "s.json")]) == Exit.OK
+    out = " ".join(capsys.readouterr().out.split())
+    for words in ("1 packages named by digest", "aaaaaaaaaaaa · main", "word for word (2 B)", "3 files that git does not know", "/d/rows.csv (4 B, whole)", "values of HF_TOKEN Redacted"):  # fmt: skip
+        assert words in out
+
+
+def test_after_a_restore_the_credentials_to_set_again_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    make_wheel(Path("links"), "one", "1.0")
+    machine = with_facts(TINY, environment=ok(Environment(names=("HF_TOKEN", "PWD"))))
+    main(["snapshot", "restore", save(machine, "s.json"), "--venv", "v", "--yes", "--python", sys.executable, "--no-index", "--find-links", "links"])  # fmt: skip
+    assert "set them again: HF_TOKEN\n" in capsys.readouterr().err
+
+
+def test_an_output_that_is_cut_off_is_no_error() -> None:
+    script = "import sys; from doctor.commands import main; sys.exit(main())"
+    command = (
+        f"{sys.executable} -c '{script}' snapshot diff {save(A, 'a.json')} {save(B, 'b.json')} --json | true"
+    )
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.stderr == ""

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from doctor import service
 from doctor.machine import encode_snapshot
 from doctor.model import Facts, GitState, Host, Provenance, Snapshot, ok
 from doctor.snapshots import capture
@@ -110,3 +111,13 @@ def test_a_plan_that_cannot_be_read_is_said(tmp_path: Path) -> None:
 
 def test_nested_tables_become_dotted_names() -> None:
     assert dict(flat({"a": {"b": {"c": 1}}, "d": [1, 2]})) == {"a.b.c": 1, "d": "[1,2]"}
+
+
+def test_a_run_that_starts_here_knows_its_commit_and_keeps_no_credential(tree: Path) -> None:
+    snapshot = service.examine_for_run()
+    provenance = snapshot.facts.provenance.value
+    assert provenance is not None and provenance.git is not None and provenance.git.commit
+    assert provenance.git.dirty is True and provenance.git.patch is None and provenance.contents
+    (tree / "train.py").write_text("import wandb\nwandb.init()\n")
+    again = service.examine_for_run().facts.provenance.value
+    assert again is not None and again.git is not None and "+wandb.init()" in (again.git.patch or "")

@@ -105,10 +105,11 @@ def _from_index(name: str, item: Distribution, url: str | None, content: Content
         problem = t("{name} {version}: no index is known for builds labelled {label}", name=name, version=item.version, label=label)  # fmt: skip
     elif Version(item.version).is_devrelease:
         problem = t("{name} {version} is a nightly build: indexes drop them after two to three months", name=name, version=item.version)  # fmt: skip
-    resolved = bool(content and is_url(content.file_url) and _hex(content.file_sha256))
+    digest = _hex(content.file_sha256) if content else ""
+    url = content.file_url if content and digest and is_url(content.file_url) else ""
     return Source(
-        name=name, version=item.version, kind="index", requirement=f"{name}=={item.version}", index=index, problem=None if resolved else problem,
-        sha256=_hex(content.file_sha256) if content and resolved else "", file_url=content.file_url if content and resolved else "",
+        name=name, version=item.version, kind="index", requirement=f"{name}=={item.version}", index=index, problem=None if digest else problem,
+        sha256=digest, file_url=url,
     )  # fmt: skip
 
 
