@@ -11,12 +11,15 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+LONGEST = 4000
+"""Characters; no line of progress is longer."""
+
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
 # Epoch 1:  10%|█         | 50/500 [00:10<01:30,  5.01it/s, loss=0.693]
 _BAR = re.compile(
-    r"^(?P<title>[^|]*?)(?:\s*\d{1,3}%\|[^|]*\|)\s*(?P<done>\d+)/(?P<total>\d+) "
+    r"^(?P<title>.*?)(?:\s*\d{1,3}%\|[^|]*\|)\s*(?P<done>\d+)/(?P<total>\d+) "
     r"\[(?P<spent>[\d:]+)<[^,\]]*(?:,\s*(?P<rate>[^,\]]*))?(?P<postfix>(?:,[^\]]*)?)\]"
 )
 # 'loss': 0.6931   |   'loss': '0.6931'   |   "loss": NaN
@@ -54,6 +57,7 @@ _LOSSES = (
     "avg_loss",
     "average_loss",
     "total_loss",
+    "lm_loss",
     "loss_step",
     "train_loss_step",
 )
@@ -94,9 +98,9 @@ class Said:
 
 def read_line(line: str) -> Said | None:
     """Return what ``line`` says of a training's progress; None: nothing that is recognised."""
-    text = ESCAPES.sub("", line).strip()
-    if not text or len(text) > 4000:
+    if len(line) > LONGEST:
         return None
+    text = " ".join(ESCAPES.sub("", line).split())
     bar = _BAR.search(text)
     if bar is not None:
         return _from_bar(bar)
@@ -108,7 +112,8 @@ def read_line(line: str) -> Said | None:
 
 
 def _from_bar(match: re.Match[str]) -> Said:
-    pairs: dict[str, Any] = dict(_PAIR.findall(match["postfix"] or ""))
+    title = match["title"].strip().rstrip(":")
+    pairs: dict[str, Any] = dict(_PAIR.findall(title) + _PAIR.findall(match["postfix"] or ""))
     values, evaluation, _ = _sorted(pairs)
     # Downloads and file reads count bytes or examples: 440M/440M [00:05<00:00, 80.1MB/s], 1000 examples/s
     counts_steps = (match["rate"] or "").strip().endswith(("it/s", "s/it"))
@@ -116,7 +121,7 @@ def _from_bar(match: re.Match[str]) -> Said:
         done=int(match["done"]) if counts_steps else None,
         total=int(match["total"]) if counts_steps else None,
         is_bar=True,
-        title=match["title"].strip().rstrip(":"),
+        title=title,
         values=values,
         evaluation=evaluation,
     )

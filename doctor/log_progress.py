@@ -173,6 +173,8 @@ class LogProgress:
             data["epoch"] = said.epoch
         if self._training_bar is not None:
             data["steps_total"] = self._total
+        elif said.total and said.epoch is None and self._lines.base == 0:
+            data["steps_total"] = said.total  # iteration 100/500000
         if self._step_at is not None and step > self._step:
             data["seconds"] = now - self._step_at
         if "loss" in said.values:

@@ -65,6 +65,17 @@ from doctor.log_progress import LogProgress, Progress
             id="one line an epoch",
         ),
         pytest.param(
+            " iteration      100/  500000 | consumed samples:  25600 | elapsed time per iteration (ms): 812.3 | "
+            "learning rate: 1.500E-04 | lm loss: 7.43E+00 | grad norm: 1.25 |",
+            Said(done=100, total=500000, values={"lr": 1.5e-4, "loss": 7.43, "grad_norm": 1.25}),
+            id="Megatron's",
+        ),
+        pytest.param(
+            "1|10|Loss: 0.52:  10%|█         | 10/100 [00:10<01:30,  1.00it/s]",
+            Said(done=10, total=100, is_bar=True, title="1|10|Loss: 0.52", values={"loss": 0.52}),
+            id="a loss before the bar, as torchtune draws it",
+        ),
+        pytest.param(
             '{"step": 10, "train/loss": 0.25, "lr": 0.001, "time": 3.2}',
             Said(done=10, values={"loss": 0.25, "lr": 0.001}),
             id="a JSON line",
@@ -104,6 +115,8 @@ def test_a_line_says(line: str, expected: Said) -> None:
         '  File "train.py", line 10, in step',
         "ValueError: Expected input batch_size (16) to match target batch_size (8).",
         "loss 0.5",
+        "x" + " " * 3900 + "y",
+        "step=1 loss=0.5" + " " * 5000,
         "GPU 0 has a total capacity of 23.65 GiB of which 1.19 GiB is free",
     ],
 )
@@ -163,6 +176,11 @@ def test_bars_and_places_of_an_epoch_go_on_counting_in_the_next() -> None:
         f"Epoch [{epoch}/2], Step [{done}/600], Loss: 0.5\n" for epoch in (1, 2) for done in (300, 600)
     )
     assert [step for _, step, _ in places(lines)] == [300, 600, 900, 1200]
+
+
+def test_a_place_over_the_whole_training_tells_how_many_steps_there_are() -> None:
+    assert told("iteration 100/ 500 | lm loss: 7.0 |\n")[0].data["steps_total"] == 500
+    assert "steps_total" not in told("Epoch [1/2], Step [300/600], Loss: 0.5\n")[0].data
 
 
 def test_an_epochs_bar_without_their_number_promises_no_total() -> None:
