@@ -7,6 +7,7 @@ import os
 import pwd
 import secrets
 import socket
+import stat
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -158,17 +159,24 @@ def write_snapshot(snapshot: Snapshot, target: Path, overwrite: bool = False) ->
 def write_file(content: bytes, target: Path, overwrite: bool = False) -> None:
     """Write the file with mode 0600: beside the target first, then put in place in one step.
 
+    A link is followed. What is no file (/dev/null, a pipe) is written into and never replaced.
+
     Raises:
         ExportError: the target is there already and ``overwrite`` is not set, or the disk or its rights refuse.
     """
-    if not overwrite and os.path.lexists(target):
+    into = _is_stream(target)
+    if not overwrite and not into and os.path.lexists(target):
         raise ExportError(
             t("{file} is there already; --force overwrites it, -o names another", file=str(target))
         )
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    real = Path(os.path.realpath(target))
+    beside = real.with_name(f".{real.name}.{secrets.token_hex(4)}.part")
     try:
-        _write_private(beside, content)
-        _put_in_place(beside, target, overwrite)
+        if into:
+            _write_into(target, content)
+        else:
+            _write_private(beside, content)
+            _put_in_place(beside, real, overwrite)
     except OSError as error:
         with contextlib.suppress(OSError):  # it may never have been made
             beside.unlink()
@@ -179,6 +187,20 @@ def write_file(content: bytes, target: Path, overwrite: bool = False) -> None:
                 error=error.strerror or str(error),
             )
         ) from None
+
+
+def _is_stream(path: Path) -> bool:
+    """Return whether there is something at ``path`` that is neither a file nor a folder."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def _write_into(path: Path, content: bytes) -> None:
+    with path.open("wb") as stream:
+        stream.write(content)
 
 
 def _write_private(path: Path, content: bytes) -> None:

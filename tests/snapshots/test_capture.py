@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import threading
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -170,3 +171,26 @@ def test_a_run_without_a_snapshot_says_which_file_is_missing(tmp_path: Path) -> 
 def test_a_runs_snapshot_that_was_cut_short_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadSnapshot, match="cut short"):
         capture.from_run(run_with(tmp_path / "run", encode_snapshot(SNAPSHOT)[:40]))
+
+
+def test_what_is_no_file_is_written_into_and_not_replaced(tmp_path: Path) -> None:
+    """As root, a rename onto /dev/null would leave a file where every program expects the void."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    capture.write_file(b"content", pipe, overwrite=True)
+    reader.join(10)
+    assert got == [b"content"]
+    assert pipe.is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe"]
+
+
+def test_a_link_stays_one_and_its_file_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/s.json").write_text("old")
+    (tmp_path / "s.json").symlink_to("data/s.json")
+    capture.write_file(b"new", tmp_path / "s.json", overwrite=True)
+    assert (tmp_path / "s.json").is_symlink()
+    assert (tmp_path / "data/s.json").read_text() == "new"
