@@ -8,6 +8,7 @@ what the steps lose while the checkpoint is written beside them. *Events*: writi
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -35,7 +36,7 @@ checkpoint_every = 6
 def stalls(run: RunDir) -> tuple[list[float], float, float]:
     """Return for each save how much longer its step took than the median, that median, and a save's seconds."""
     steps = events(run, "step")
-    gaps = {step.step or 0: step.t - before.t for before, step in zip(steps, steps[1:], strict=False)}
+    gaps = {step.step or 0: step.t - before.t for before, step in itertools.pairwise(steps)}
     after = {number + 1 for number in (6, 12, 18)}
     plain = statistics.median(gap for number, gap in gaps.items() if number not in after)
     saves = [event.data["seconds"] for event in events(run, "checkpoint")]

@@ -62,7 +62,12 @@ def _data_needs(profile: Profile) -> list[str]:
     data = profile.data
     files = [data.train, data.eval] if isinstance(data.train, str) else [*data.train, *data.eval]
     parquet = data.format == "parquet" or any(str(name).endswith((".parquet", ".pq")) for name in files)
-    return [*(["datasets"] if data.hub else []), *(["pyarrow"] if parquet else [])]
+    zstd = any(str(name).endswith((".zst", ".zstd")) for name in files)
+    return [
+        *(["datasets"] if data.hub else []),
+        *(["pyarrow"] if parquet or zstd else []),
+        *(["peft"] if profile.model.lora is not None else []),
+    ]
 
 
 def _python_problems(facts: Facts) -> list[Text]:

@@ -55,7 +55,7 @@ class LoraSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Low-rank adapters by peft: ``lora = { rank = 8, alpha = 16 }``. The head is trained whole."""
 
     rank: Positive = 8
-    alpha: Annotated[float, Meta(gt=0)] = 16.0
+    alpha: Positive = 16
     dropout: Share = 0.0
     targets: list[str] = []
     """Names of the layers that get adapters; empty: those peft knows for the model's type."""

@@ -59,7 +59,7 @@ class StoreWriter:
             ids = encoded["input_ids"][index]
             label = self.task.encode(row.label)
             if isinstance(self.task, TokenClassification):
-                label = on_first_tokens(label, encoded.word_ids(index))
+                label = on_first_tokens(self.task.encode(row.label), encoded.word_ids(index))
             self._add_one(number, label, ids)
             if "types" in self.files:
                 self.files["types"].write(numpy.asarray(encoded["token_type_ids"][index], "int8").tobytes())
