@@ -19,6 +19,7 @@ from typing import Any
 from doctor.gpu_meter import GpuMeter
 from doctor.probes.host_meter import HostMeter, oom_kills
 from doctor.probes.process_tree import here, is_alive, read_stat
+from doctor.probes.trainer_of import busiest_python
 from doctor.pyspy import Sample, Window, dump
 from doctor.silence import Silence
 from doctor.stacks import Pace, Trouble, hottest, starting_rate, where_time_goes
@@ -53,6 +54,7 @@ class Sampler:
         self.silence = Silence(run.events, silence_s)
         self.pace = Pace(rate=starting_rate(stat.threads if stat else 0))
         self.with_stacks = with_stacks
+        self._trainer: int | None = None
         self.supervised = supervised
         """Whoever started the process reaps it, and says itself how it ended."""
         self.window: Window | None = None
@@ -95,7 +97,7 @@ class Sampler:
     # -- stacks
     def _look_at_stacks(self, now: float) -> None:
         if self.window is None and now >= self._next_window:
-            self.window = Window(self.pid, self.pace.window_s, self.pace.rate)
+            self.window = Window(self._who_trains(), self.pace.window_s, self.pace.rate)
         sample = self.window.poll() if self.window else None
         if sample is None:
             return
@@ -106,6 +108,13 @@ class Sampler:
         self.pace.learn(sample.cpu_s, sample.wall_s)
         self._next_window = now + max(self.pace.pause_s, 0.0 if now - self.begun < DENSE_FOR_S else 25.0)
         self._write_stacks(sample)
+
+    def _who_trains(self) -> int:
+        """Return whose stacks are taken: our own trainer's, or what computes below a command of the user's."""
+        if not self.supervised:
+            return self.pid
+        self._trainer = busiest_python(self.pid, self._trainer)
+        return self._trainer
 
     def _write_stacks(self, sample: Sample) -> None:
         frames = [

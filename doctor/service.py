@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from doctor.apply import Applied, Confirm, Tell
+    from doctor.article_formula import Comparison
     from doctor.command_run import CommandOptions
     from doctor.cure import Proposal, Turn
     from doctor.environments import EnvironmentList
     from doctor.explain import Explanation
     from doctor.journal import Journal
     from doctor.launch import StartedRun
+    from doctor.memory_plan import MemoryPlan
     from doctor.model import Change, Finding, Fix, JournalEntry, Report, Snapshot, Step
+    from doctor.model_config import FoundConfig
+    from doctor.planning import PlanOptions
     from doctor.process_watch import ProcessWatcher
     from doctor.prove import Proved
     from doctor.pyspy import Sample
@@ -33,10 +37,13 @@ if TYPE_CHECKING:
     from doctor.snapshots.resolved import Resolution
     from doctor.snapshots.restore_plan import RestorePlan
     from doctor.snapshots.verify import Level, Verification
+    from doctor.lint.rewrites import Proposal as LintProposal
+    from doctor.lint.rewrites import Rewritten
     from doctor.staging import Staged
     from doctor.watching import RunSummary, RunWatcher
     from doctor.wheelhouse import Wheelhouse
     from runner.command_plan import CommandPlan
+    from runner.estimate import MemoryRequest
     from runner.rundir import RunDir
     from runner.text import Text
 
@@ -114,6 +121,15 @@ def lint(source: str, path: str, snapshot: Snapshot | None) -> list[Finding]:
     from doctor.lint import lint_source
 
     return lint_source(source, None, path, snapshot)
+
+
+def rewrite_script(
+    source: str, path: str, snapshot: Snapshot | None, wanted: Callable[[LintProposal], bool]
+) -> Rewritten:
+    """Rewrite a training script as far as ``wanted`` says. Raises doctor.lint.rewrites.NotRewritable, ImportError (libcst)."""
+    from doctor.lint.rewrites import rewrite_source
+
+    return rewrite_source(source, wanted, None, path, snapshot)
 
 
 def judge_for_script(snapshot: Snapshot, source: str, path: str) -> tuple[Snapshot, Report]:
@@ -286,11 +302,15 @@ def watch_pid(pid: int) -> ProcessWatcher:
 
 def trainer_pid(name: str) -> int | None:
     """Return the process that trains a run here; None when it does not run here. Raises FileNotFoundError."""
+    from doctor.probes.trainer_of import busiest_python
     from doctor.trainer_pid import lives, read_mark
     from runner.rundir import find_run
 
-    mark = read_mark(find_run(name).trainer_pid)
-    return mark.pid if mark and lives(mark) else None
+    run = find_run(name)
+    mark = read_mark(run.trainer_pid)
+    if mark is None or not lives(mark):
+        return None
+    return busiest_python(mark.pid) if run.supervisor_pid.exists() else mark.pid
 
 
 def report_text(watcher: RunWatcher, form: str) -> str:
@@ -320,6 +340,53 @@ def write_report(watcher: RunWatcher) -> tuple[Path | None, Text | None]:
     from doctor.run_page import write_page
 
     return write_page(watcher.run, report_text(watcher, "html"))
+
+
+# -- will it fit
+# ---------------------------------------------------------------------------------------------
+def model_request(name: str) -> tuple[FoundConfig, MemoryRequest]:
+    """Return a model's configuration and a step with it as asked for by default (batch 32, 512 tokens, bf16).
+
+    Raises:
+        doctor.model_config.NoConfig: the configuration is neither here nor in the table.
+    """
+    from doctor.planning import config_of_model, default_task
+    from runner.estimate import MemoryRequest
+
+    found = config_of_model(name)
+    return found, MemoryRequest(config=found.config, task=default_task(found.config), precision="bf16")
+
+
+def profile_request(
+    profile: str, overrides: Sequence[str], snapshot: Snapshot
+) -> tuple[FoundConfig, MemoryRequest]:
+    """Return a profile's model and the step that ``doctor run`` would take. Raises as
+    :func:`doctor.planning.request_of_profile`."""
+    from doctor.planning import request_of_profile
+
+    return request_of_profile(profile, tuple(overrides), snapshot)
+
+
+def plan_memory(
+    found: FoundConfig, request: MemoryRequest, snapshot: Snapshot, options: PlanOptions | None = None
+) -> MemoryPlan:
+    """Predict a step's peak memory and hold it against the machine's card and, where asked, every known card.
+
+    Raises:
+        runner.model_shapes.UnknownArchitecture: the arithmetic does not know the model; an exact plan needs not.
+        doctor.exact_memory.NoTrace: an exact plan was asked for, and the model could not be traced.
+    """
+    from doctor.planning import PlanOptions, plan_memory
+    from doctor.probes import Context
+
+    return plan_memory(found, request, snapshot, options or PlanOptions(), Context().environ)
+
+
+def compare_formulas(request: MemoryRequest) -> Comparison:
+    """Return what tutorials' formula and accelerate's rule say beside ours. Raises UnknownArchitecture."""
+    from doctor.article_formula import compare
+
+    return compare(request)
 
 
 # -- snapshots

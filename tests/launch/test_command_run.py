@@ -21,6 +21,8 @@ import pytest
 from doctor.ended import Ended, notes_of
 from doctor.launch import LaunchError
 from doctor.probes.cgroup import parse_cgroup
+from doctor.probes.process_tree import tree_of
+from doctor.probes.trainer_of import busiest_python
 from doctor.running import resume
 from doctor.trainer_pid import trainer_alive
 from doctor.watching import RunWatcher, summarise
@@ -496,8 +498,36 @@ def test_the_sampler_looks_at_the_python_below_a_shell(shell: Shell) -> None:
     assert sampled, "no stacks were looked for"
     if all(event.data.get("trouble") for event in sampled):
         pytest.skip(f"no stacks can be read here: {sampled[0].data['trouble']}")
-    functions = {frame["function"] for event in sampled for frame in event.data["frames"]}
+    functions = {
+        frame["function"]
+        for event in sampled
+        for frame in event.data["frames"]
+        if frame["process"] == "trainer"
+    }
     assert "hot" in functions
+
+
+def test_below_a_launcher_the_process_that_computes_is_the_trainer(shell: Shell) -> None:
+    shell.script("import time\nend = time.time() + 30\nwhile time.time() < end: pass")
+    shell.script(
+        "import subprocess, sys\nprint('ready', flush=True)\nsubprocess.run([sys.executable, 'train.py'])",
+        "launch.py",
+    )
+    process = shell.begin("--", "bash", "-c", f"{sys.executable} launch.py; true")
+    wait_until(has_said(shell, "ready"))
+    root = int(shell.one.trainer_pid.read_text().split()[0])
+    wait_until(lambda: busiest_python(root) in [pid for pid in tree_of(root) if _runs(pid, b"train.py")])
+    assert busiest_python(root, chosen=busiest_python(root)) == busiest_python(root)
+    process.send_signal(signal.SIGTERM)
+    process.wait(60)
+    assert busiest_python(root) == root, "nothing is left of the tree"
+
+
+def _runs(pid: int, words: bytes) -> bool:
+    try:
+        return words in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def test_detached_it_returns_at_once_and_the_command_goes_on(shell: Shell) -> None:
