@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from doctor.event_shapes import sound_events
+from doctor.glance import glance, is_long
 from doctor.run_ends import first_and_last
 from doctor.trainer_pid import trainer_alive
 from runner.events import EventFollower
@@ -36,8 +37,10 @@ class RunWatcher:
         return self.run.name
 
     def poll(self) -> RunState:
-        """Fold in the events that came since the last call and return the state (always the same object)."""
+        """Fold in the events that came since the last call and return the state (the same object from call to call)."""
         self._ask_alive()  # before reading: what a trainer wrote before it ended is then surely read
+        if self.state.is_approximate:
+            return self._read_whole()
         for event in sound_events(self._follower.each_new()):
             self.state.add(event)
         return self.state
@@ -65,9 +68,21 @@ class RunWatcher:
         """Return whether nothing more will come: its trainer is gone, or it said so and nobody can look."""
         return self.alive is False or (bool(self.state.finished) and self.alive is None)
 
+    def _read_whole(self) -> RunState:
+        """Replace what a glance showed by the whole; the old state stays in place, and shown, until then."""
+        whole = RunState()
+        for event in self._follower.each_new():
+            whole.add(event)
+        self.state = whole
+        return whole
+
     def settle(self) -> None:
-        """Read until there is something to show: what is on the disk now."""
-        self.poll()
+        """Read until there is something to show: what is on the disk now, of a long run the ends and a part of the rest."""
+        if self.state.last_t is None and is_long(self.run):
+            self._ask_alive()
+            self.state = glance(self.run)
+        else:
+            self.poll()
 
     def close(self) -> None:
         """Nothing is kept open between two polls."""

@@ -113,6 +113,8 @@ class RunState:
         self.windows = Windows()
         """Where the time went, for :mod:`runner.verdict`."""
         self.alerts = AlertBook()
+        self.is_approximate = False
+        """Folded from a part of the events: ends and newest values are right, counts are lower bounds."""
 
     # -- fold ---------------------------------------------------------------------------------------------------
     def add(self, event: RunEvent) -> None:
@@ -128,6 +130,15 @@ class RunState:
             handler(event)
         self.windows.add(event)
         self.alerts.add(event)
+
+    def add_thinned(self, event: RunEvent) -> None:
+        """Fold in one of a few events taken from many: its values count, the time since the one before does not."""
+        self._paced_step = event.step or self._paced_step
+        handler = getattr(self, "_on_" + event.kind.replace("-", "_"), None)
+        if handler is not None:
+            handler(event)
+        self.windows.pause()
+        self.last_trainer_t = None
 
     def _on_run_started(self, event: RunEvent) -> None:
         if (

@@ -213,6 +213,10 @@ class Windows:
                 self._buckets.clear()
             self._add_words(event)
 
+    def pause(self) -> None:
+        """What was between the last word and the next is not known."""
+        self._spoke_at = None
+
     def _counts(self, event: RunEvent) -> bool:
         if event.kind == "step" and (not self._source or (self._source == "log" and event.source != "log")):
             self._source = event.source

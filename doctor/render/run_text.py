@@ -112,7 +112,11 @@ def screen(
     left = max(4, height - len(head) - len(body))
     stacks = list(_stacks(state))[: max(2, left // 2)]
     events = list(_events(state, now))[-max(2, left - len(stacks)) :]
-    return [*head, *(cut(line, width) for line in [*body, *stacks, *events])][:height]
+    lines = [*head, *(cut(line, width) for line in [*body, *stacks, *events])]
+    if state.is_approximate:
+        note = say("a long run: its ends and a part of the rest were read (doctor report reads all)")
+        return [*lines[: height - 1], cut(note, width)]
+    return lines[:height]
 
 
 def _head(name: str, status: str, width: int, colour: bool) -> list[str]:

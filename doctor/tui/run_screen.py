@@ -141,8 +141,10 @@ class RunScreen(BaseScreen):
         """In the background: poll, fold, copy. A run that is over and silent gives the same view again."""
         if self._watcher is None:
             self._watcher = self.doctor.source.watch(self.run_name)
-        view, shown = look_at(self._watcher, self.doctor.clock()), self.view
+        shown = self.view
+        view = look_at(self._watcher, self.doctor.clock(), is_first=shown is None)
         is_same = shown is not None and shown.is_over and view.is_over and shown.last_t == view.last_t
+        is_same = is_same and shown is not None and shown.is_approximate == view.is_approximate
         return shown if is_same and shown is not None else view
 
     @on(RunRead)
@@ -186,6 +188,8 @@ class RunScreen(BaseScreen):
             rows = [Styled(printable(self.run_name), "bold"), Styled(f"… {reading}", "dim")]
         if self._trouble:
             rows += [Styled(line, "bold red") for line in indent(self._trouble, width, "✗ ", "  ")]
+        if self.view is not None and self.view.is_approximate:
+            rows.append(Styled("… " + say("a long run: ends first; the whole is being read"), "dim"))
         if self.is_paused:
             rows.append(Styled("‖ " + say("view paused; the run goes on"), "bold reverse"))
         if self._answer is not None:

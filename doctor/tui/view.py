@@ -74,15 +74,22 @@ class RunView:
     verdict: Verdict | None = None
     """Where the time goes; None where there is nothing worth saying."""
     alerts: tuple[Alert, ...] = ()
+    is_approximate: bool = False
+    """Of a long run only a part was read so far."""
     is_over: bool = False
     """Nothing more will come."""
     trainer_log: tuple[str, ...] = ()
     """The end of the trainer's log, where the run went wrong."""
 
 
-def look_at(watcher: Watcher, now: float) -> RunView:
-    """Poll ``watcher`` and return a copy of what it knows at wall time ``now`` (seconds since the epoch)."""
-    state, status = watcher.poll(), watcher.status()
+def look_at(watcher: Watcher, now: float, is_first: bool = False) -> RunView:
+    """Poll ``watcher`` and return a copy of what it knows at wall time ``now`` (seconds since the epoch).
+
+    The first look at a long run is a quick one.
+    """
+    if is_first:
+        watcher.settle()
+    state, status = watcher.state if is_first else watcher.poll(), watcher.status()
     went_wrong = status in ("failed", "lost", "non-finite")
     trainer_log = tuple(watcher.log_tail()) if went_wrong else ()
     view = view_of(state, watcher.name, status, now)
@@ -121,6 +128,7 @@ def view_of(state: RunState, name: str, status: str, now: float) -> RunView:
         last_t=state.last_t,
         verdict=verdict if is_worth_saying(verdict, status, state.step) else None,
         alerts=tuple(state.alerts.open()),
+        is_approximate=state.is_approximate,
         log=_log(state),
     )
 

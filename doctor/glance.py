@@ -1,0 +1,121 @@
+"""A long run at a glance: how its events begin and end, what happened rarely, and its curves thinned, without decoding it all.
+
+Nothing is written beside the run. What is read here is marked approximate; whoever stays reads it whole in the background.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from runner.events import RunEvent, read_events
+from runner.rundir import RunDir
+from runner.state import RunState
+
+WHOLE_BYTES = 8 << 20
+"""Events up to this size (some 25,000 steps) are read whole: that takes a fraction of a second."""
+HEAD_BYTES = 128 << 10
+TAIL_BYTES = 1 << 20
+POINTS = 1500
+"""Lines taken from the middle of a file, evenly by bytes."""
+BLOCK_BYTES = 2 << 20
+SEARCH_FOR_S = 0.8
+"""So long the middle is searched for what happened rarely; on a slow disk the rest is left to the whole reading."""
+
+_RARE = re.compile(rb'"kind":"(?:evaluation|checkpoint|run-started|run-finished|on-finish|note)"')
+_DECODER = msgspec.json.Decoder(RunEvent)
+
+
+class Seen(NamedTuple):
+    t: float
+    is_from_middle: bool
+    """Not all that stands between this event and the one before was read."""
+    event: RunEvent
+
+
+def is_long(run: RunDir) -> bool:
+    """Return whether reading all events of a run would keep a person waiting."""
+    return sum(path.stat().st_size for path in run.events.glob("*.jsonl")) > WHOLE_BYTES
+
+
+def glance(run: RunDir) -> RunState:
+    """Return the state of a long run, approximate: see :attr:`runner.state.RunState.is_approximate`."""
+    state = RunState()
+    state.is_approximate = True
+    paths = sorted(run.events.glob("*.jsonl"))
+    files = [_look_at(path, time.monotonic() + SEARCH_FOR_S / len(paths)) for path in paths]
+    for seen in heapq.merge(*files, key=lambda seen: seen.t):
+        if seen.is_from_middle:
+            state.add_thinned(seen.event)
+        else:
+            state.add(seen.event)
+    return state
+
+
+def _look_at(path: Path, until: float) -> Iterator[Seen]:
+    size = path.stat().st_size
+    if size <= HEAD_BYTES + 2 * TAIL_BYTES:
+        yield from (Seen(event.t, False, event) for event, _ in read_events(path))
+        return
+    at = 0
+    for event, offset in read_events(path):
+        yield Seen(event.t, False, event)
+        at = offset
+        if offset > HEAD_BYTES:
+            break
+    tail = _line_after(path, size - TAIL_BYTES)
+    offsets = {*_evenly(path, at, tail), *_rare(path, at, tail, until)}
+    with open(path, "rb") as file:
+        for offset in sorted(offsets):
+            file.seek(offset)
+            if (found := _decoded(file.readline())) is not None:
+                yield Seen(found.t, True, found)
+    yield from (Seen(event.t, False, event) for event, _ in read_events(path, tail))
+
+
+def _decoded(line: bytes) -> RunEvent | None:
+    try:
+        return _DECODER.decode(line)
+    except (
+        msgspec.DecodeError,
+        UnicodeDecodeError,
+    ):  # torn by a kill and then ended, or foreign: as read_events does
+        return None
+
+
+def _line_after(path: Path, offset: int) -> int:
+    """Return where the first line behind byte ``offset`` begins."""
+    with open(path, "rb") as file:
+        file.seek(offset)
+        return offset + len(file.readline())
+
+
+def _evenly(path: Path, start: int, end: int) -> Iterator[int]:
+    with open(path, "rb") as file:
+        for index in range(POINTS):
+            offset = start + (end - start) * index // POINTS
+            file.seek(offset)
+            offset += len(file.readline())
+            if offset < end:
+                yield offset
+
+
+def _rare(path: Path, start: int, end: int, until: float) -> Iterator[int]:
+    """Yield where lines of rare kinds begin between two line beginnings, as far as time allows."""
+    with open(path, "rb") as file:
+        file.seek(start)
+        while start < end and time.monotonic() < until:
+            block = file.read(min(BLOCK_BYTES, end - start))
+            whole = block.rfind(b"\n") + 1
+            if not whole:
+                return
+            for match in _RARE.finditer(block, 0, whole):
+                yield start + block.rfind(b"\n", 0, match.start()) + 1
+            start += whole
+            file.seek(start)
