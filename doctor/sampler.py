@@ -19,7 +19,7 @@ from typing import Any
 from doctor.gpu_meter import GpuMeter
 from doctor.probes.host_meter import HostMeter, oom_kills
 from doctor.probes.process_tree import here, is_alive, read_stat
-from doctor.probes.trainer_of import busiest_python
+from doctor.probes.trainer_of import BusiestPython
 from doctor.pyspy import Sample, Window, dump
 from doctor.silence import Silence
 from doctor.stacks import Pace, Trouble, hottest, starting_rate, where_time_goes
@@ -54,7 +54,7 @@ class Sampler:
         self.silence = Silence(run.events, silence_s)
         self.pace = Pace(rate=starting_rate(stat.threads if stat else 0))
         self.with_stacks = with_stacks
-        self._trainer: int | None = None
+        self._busiest = BusiestPython(pid)
         self.supervised = supervised
         """Whoever started the process reaps it, and says itself how it ended."""
         self.window: Window | None = None
@@ -111,10 +111,7 @@ class Sampler:
 
     def _who_trains(self) -> int:
         """Return whose stacks are taken: our own trainer's, or what computes below a command of the user's."""
-        if not self.supervised:
-            return self.pid
-        self._trainer = busiest_python(self.pid, self._trainer)
-        return self._trainer
+        return self._busiest.find() if self.supervised else self.pid
 
     def _write_stacks(self, sample: Sample) -> None:
         frames = [

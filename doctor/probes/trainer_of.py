@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from doctor.probes.process_tree import Stat, tree_of
+from doctor.probes.process_tree import tree_of
 
 FAR_AHEAD = 2.0
 """So many times the CPU time of the process chosen before, and another one takes its place: ranks stay neck and neck."""
 
 
-def busiest_python(root: int, chosen: int | None = None) -> int:
-    """Return the Python of ``root``'s tree that has used most CPU time; ``chosen`` before stays until it is far behind.
+@dataclass
+class BusiestPython:
+    """Looks at a tree again and again: what counts is the CPU time since the look before."""
 
-    Without any Python in the tree it is ``root`` itself: whoever looks there says why there are no stacks.
-    """
-    pythons = {pid: stat for pid, stat in tree_of(root).items() if is_python(pid)}
-    if not pythons:
-        return root
-    busiest = max(pythons, key=lambda pid: pythons[pid].cpu_ticks)
-    if chosen in pythons and not _far_ahead(pythons[busiest], pythons[chosen]):
-        return chosen
-    return busiest
+    root: int
+    _chosen: int | None = None
+    _ticks: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def find(self) -> int:
+        """Return the Python of the tree that computes most; the one chosen before stays until it is far behind.
+
+        Without any Python in the tree it is the root itself: whoever looks there says why there are no stacks.
+        """
+        pythons = {pid: stat for pid, stat in tree_of(self.root).items() if is_python(pid)}
+        ticks = {(pid, stat.start_ticks): stat.cpu_ticks for pid, stat in pythons.items()}
+        used = {key[0]: count - self._ticks.get(key, 0) for key, count in ticks.items()}
+        self._ticks = ticks
+        if not used:
+            return self.root
+        busiest = max(used, key=lambda pid: used[pid])
+        if self._chosen not in used or used[busiest] > FAR_AHEAD * used[self._chosen]:
+            self._chosen = busiest
+        return self._chosen
 
 
-def _far_ahead(busiest: Stat, chosen: Stat) -> bool:
-    return busiest.cpu_ticks > FAR_AHEAD * chosen.cpu_ticks
+def busiest_python(root: int) -> int:
+    """Return the Python of ``root``'s tree that has used most CPU time in its life so far."""
+    return BusiestPython(root).find()
 
 
 def is_python(pid: int) -> bool:
