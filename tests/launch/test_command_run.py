@@ -21,7 +21,6 @@ import pytest
 from doctor.ended import Ended, notes_of
 from doctor.launch import LaunchError
 from doctor.probes.cgroup import parse_cgroup
-from doctor.probes.process_tree import tree_of
 from doctor.probes.trainer_of import BusiestPython, busiest_python
 from doctor.running import resume
 from doctor.trainer_pid import trainer_alive
