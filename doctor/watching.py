@@ -126,13 +126,26 @@ class RunSummary:
 
 
 def list_runs(home: Path | None = None) -> list[RunSummary]:
-    """Return the runs under ``home`` (default: :func:`runs_home`), newest first."""
+    """Return the runs under ``home`` (default: :func:`runs_home`), newest first.
+
+    A folder that may not be read is one row that says so: it is not a folder without runs.
+    """
     folder = home or runs_home()
     try:
-        paths = [path for path in folder.iterdir() if is_run(path)]
-    except OSError:  # no such folder: no runs
+        paths = [path for path in folder.iterdir() if _may_be_run(path)]
+    except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError:
+        return [_unreadable(str(folder), folder)]
     return sorted((summarise(RunDir(path)) for path in paths), key=lambda row: -(row.started_at or 0.0))
+
+
+def _may_be_run(path: Path) -> bool:
+    """Another user's folder that may not be looked into is listed, as one that could not be read."""
+    try:
+        return is_run(path)
+    except PermissionError:
+        return True
 
 
 def summarise(run: RunDir) -> RunSummary:
@@ -142,10 +155,11 @@ def summarise(run: RunDir) -> RunSummary:
     """
     state = RunState()
     try:
+        run.plan.stat()
         files = [first_and_last(path) for path in sorted(run.events.glob("trainer-*.jsonl"))]
         fold(sound_events(heapq.merge(*files, key=lambda event: event.t)), state)
     except OSError:
-        return RunSummary(run.name, str(run.path), "unreadable", 0, None, None, None, None, {})
+        return _unreadable(run.name, run.path)
     alive, now = trainer_alive(run), time.time()
     evaluation = state.evaluations[-1].data if state.evaluations else {}
     over_at = now if alive and not state.finished else state.last_trainer_t
@@ -160,6 +174,10 @@ def summarise(run: RunDir) -> RunSummary:
         loss=state.loss.values[-1] if state.loss.values else None,
         metrics={name: float(value) for name, value in evaluation.items() if _is_metric(name, value)},
     )
+
+
+def _unreadable(name: str, path: Path) -> RunSummary:
+    return RunSummary(name, str(path), "unreadable", 0, None, None, None, None, {})
 
 
 def _is_metric(name: str, value: Any) -> bool:

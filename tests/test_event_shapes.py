@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from doctor.commands import main
 from doctor.event_shapes import sound_events
+from doctor.watching import list_runs
 from runner.events import KINDS, RunEvent
 from runner.state import fold
 from tests.commands_run import doctor
@@ -89,3 +93,42 @@ def test_one_damaged_run_does_not_hide_the_others(runs: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "sound" in done.stdout
     assert "damaged" in done.stdout
+
+
+@pytest.fixture
+def forbidden(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run whose folder another user keeps to himself (root reads everything, so the refusal is acted)."""
+    real = Path.stat
+
+    def stat(self: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if runs / "damaged" in self.parents:
+            raise PermissionError(13, "Permission denied", str(self))
+        return real(self, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    return runs
+
+
+def test_a_run_that_may_not_be_looked_into_is_listed_as_such(forbidden: Path) -> None:
+    rows = {row.name: row.status for row in list_runs(forbidden)}
+    assert rows["damaged"] == "unreadable"
+    assert rows["sound"] != "unreadable"
+
+
+@pytest.mark.parametrize("verb", ["watch", "report"])
+def test_a_run_that_may_not_be_looked_into_is_one_line(
+    forbidden: Path, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--lang", "en", verb, str(forbidden / "damaged"), "--json"]) == 1
+    said = capsys.readouterr().err
+    assert "damaged cannot be read: Permission denied" in said
+
+
+def test_a_folder_of_runs_that_may_not_be_read_is_not_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path) -> Iterator[Path]:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    assert [row.status for row in list_runs(tmp_path)] == ["unreadable"]

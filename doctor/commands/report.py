@@ -64,10 +64,9 @@ def _polled(name: str) -> RunWatcher:
 
     try:
         watcher = service.watch_run(name)
+        watcher.poll()
     except FileNotFoundError as error:
         raise CommandError(no_such_run(name, error), Exit.USAGE) from None
-    try:
-        watcher.poll()
     except OSError as error:
         raise CommandError(unreadable(name, error)) from None
     return watcher

@@ -61,6 +61,8 @@ def run(namespace: argparse.Namespace) -> int:
                 return code
     except FileNotFoundError as error:
         raise CommandError(no_such_run(namespace.name, error), Exit.USAGE) from None
+    except PermissionError as error:
+        raise CommandError(unreadable(namespace.name, error)) from None
     except ProcessLookupError:
         raise CommandError(t("there is no process {pid} here", pid=namespace.pid), Exit.USAGE) from None
     try:

@@ -48,7 +48,7 @@ def machine_line(snapshot: Snapshot) -> str:
             say(t("driver {version}", version=driver.version or driver.kernel_module_version or "")) + cuda
         )
     parts += _limits(snapshot)
-    return say(t("Machine: {what}", what=_joined(parts) or say("nobody looked")))
+    return say(t("Machine: {what}", what=_joined(parts) or say("not recorded")))
 
 
 def _joined(parts: list[str]) -> str:

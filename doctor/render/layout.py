@@ -20,6 +20,9 @@ _COLOURS = {
 }
 
 
+_PAINT = re.compile(r"\x1b\[[0-9;]*m")
+
+
 def wants_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
     """Return whether ``stream`` may be coloured: a terminal, not dumb, and NO_COLOR unset (no-color.org)."""
     if environ.get("NO_COLOR") or environ.get("TERM") == "dumb":
@@ -37,7 +40,9 @@ def columns(stream: TextIO) -> int:
 
 
 def display_width(text: str) -> int:
-    """Return how many terminal columns ``text`` takes: two for wide characters, none for combining ones."""
+    """Return how many terminal columns ``text`` takes: two for wide characters, none for combining ones and colours."""
+    if "\x1b" in text:
+        text = _PAINT.sub("", text)
     if text.isascii():
         return len(text)
     return sum(_character_width(character) for character in text)

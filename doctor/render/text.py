@@ -107,7 +107,7 @@ def _could_not_look(report: Report, width: int, colour: bool) -> Iterator[str]:
             "",
             _MARGIN,
         )
-    if missing := _never_looked(report):
+    if missing := never_looked(report):
         words = say(t("nobody looked at: {names}; nothing is said of them", names=", ".join(missing)))
         for line in indent(printable_text(words), width, "", "  "):
             yield paint(line, "dim", colour)
@@ -118,7 +118,8 @@ def _could_not_look(report: Report, width: int, colour: bool) -> Iterator[str]:
             yield paint(line, "dim", colour)
 
 
-def _never_looked(report: Report) -> list[str]:
+def never_looked(report: Report) -> list[str]:
+    """Return the sections that a plain check reads and that nobody looked at here (a recorded machine's holes)."""
     return [name for name in report.not_looked if name not in ASKED_SEPARATELY]
 
 
@@ -160,7 +161,7 @@ def brief_line(report: Report) -> str:
         return say(t("doctor: could not look at {names} (doctor check)", names=names))
     if report.crashed:
         return say(t("doctor: {count} checks of ours broke (doctor check)", count=len(report.crashed)))
-    if missing := _never_looked(report):
+    if missing := never_looked(report):
         return say(
             t(
                 "doctor: nothing wrong found in what was recorded; nobody looked at {names}",

@@ -9,9 +9,10 @@ from rich.text import Text as Styled
 from doctor.commands import VERBS
 from doctor.fixes import has_fix
 from doctor.language import say
-from doctor.model import Diagnosis, Finding, Report, Unanswered, t
+from doctor.model import Deep, Diagnosis, Finding, Report, Unanswered, t
+from doctor.render.deep_text import deep_lines
 from doctor.render.layout import indent, pad
-from doctor.render.text import printable_text
+from doctor.render.text import never_looked, printable_text
 from doctor.tui.source import Examination
 from doctor.tui.widgets.item_list import Item
 from doctor.tui.words import LEVEL_STYLES, level_label
@@ -28,8 +29,13 @@ def finding_items(examination: Examination) -> list[Item]:
     items = [_diagnosis_item(diagnosis, index) for index, diagnosis in enumerate(report.diagnoses)]
     items += [_unanswered_item(unanswered) for unanswered in report.unanswered]
     items += [_crashed_item(line, index) for index, line in enumerate(report.crashed)]
-    if report.not_looked:
+    if never_looked(report):
         items.append(Item("not-looked", lambda width, unfolded: _not_looked(report, width)))
+    if report.unread:
+        items.append(Item("unread", lambda width, unfolded: _unread(report, width)))
+    deep = examination.snapshot.facts.deep.value
+    if deep is not None:
+        items.append(Item("deep", lambda width, unfolded: _deep(deep, width)))
     items.append(Item("passed", lambda width, unfolded: list(_passed(report, width, unfolded))))
     return items
 
@@ -52,7 +58,7 @@ def _diagnosis_item(diagnosis: Diagnosis, index: int) -> Item:
             )
         return out
 
-    return Item(f"{index}:{diagnosis.finding.id}:{diagnosis.finding.subject}", rows)
+    return Item(_key(diagnosis, index), rows)
 
 
 def _symptom(symptom: Finding, width: int) -> Iterator[Styled]:
@@ -113,7 +119,28 @@ def _crashed_item(line: str, index: int) -> Item:
 
 
 def _not_looked(report: Report, width: int) -> list[Styled]:
-    return _wrapped(say(t("not looked at: {names}", names=", ".join(report.not_looked))), width, "dim")
+    return _wrapped(say(t("not looked at: {names}", names=", ".join(never_looked(report)))), width, "dim")
+
+
+def _unread(report: Report, width: int) -> list[Styled]:
+    """Sections that could not be read and that no check hangs on here."""
+    reasons = (f"{item.section} ({say(item.why).rstrip('.。')})" for item in report.unread)
+    return _wrapped(
+        printable_text(say(t("could not look at: {names}", names="; ".join(reasons)))), width, "dim"
+    )
+
+
+def _deep(deep: Deep, width: int) -> list[Styled]:
+    return [Styled(line) for line in deep_lines(deep, width, colour=False)]
+
+
+def finding_of(report: Report, key: str) -> Finding | None:
+    """Return the finding that an item's key stands for; None for the other items."""
+    return next((one.finding for index, one in enumerate(report.diagnoses) if _key(one, index) == key), None)
+
+
+def _key(diagnosis: Diagnosis, index: int) -> str:
+    return f"{index}:{diagnosis.finding.id}:{diagnosis.finding.subject}"
 
 
 def _passed(report: Report, width: int, unfolded: bool) -> Iterator[Styled]:

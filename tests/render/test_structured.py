@@ -13,7 +13,7 @@ import pytest
 from doctor.judge import fold_symptoms
 from doctor.language import use_language
 from doctor.model import Evidence, Facts, Finding, Python, Reading, Report, Snapshot, Unanswered, t
-from doctor.render import schema, structured, text
+from doctor.render import layout, schema, structured, text
 from doctor.render.headline import environment_line
 from doctor.render.layout import display_width, human_bytes, human_seconds, indent, wrap
 
@@ -129,3 +129,7 @@ def test_an_interpreter_that_cannot_run_is_said_in_the_first_line() -> None:
     python = Python(executable="/venv/bin/python", unread={"executable": t("/gone is not there")})
     line = environment_line(Snapshot(facts=Facts(python=Reading(status="ok", value=python))))
     assert "IT CANNOT RUN: /gone is not there" in line
+
+
+def test_a_colour_takes_no_columns() -> None:
+    assert display_width(layout.paint("问题", "fail", True)) == 4
