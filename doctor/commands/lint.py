@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.commands import CommandError, Exit
+from doctor.commands import CommandError, Exit, lint_fix
 from doctor.language import say
 from runner.strings import shown
 
@@ -34,6 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--fail-on", choices=("fail", "warn", "note"), default="fail",
         help=say("exit with 1 from this level on (default: fail)"),
     )  # fmt: skip
+    lint_fix.configure(parser)
 
 
 def run(namespace: argparse.Namespace) -> int:
@@ -41,8 +42,15 @@ def run(namespace: argparse.Namespace) -> int:
     from doctor.commands.check import load_or_examine
     from doctor.model import LEVELS
 
+    asked = lint_fix.is_asked_for(namespace)
     sources, unread = _sources(namespace.files)
     snapshot = load_or_examine(namespace.facts, namespace.python, SECTIONS)
+    if asked:
+        paths = [path for path, _ in sources]
+        if namespace.diff:
+            return lint_fix.print_patch(namespace, paths, snapshot)
+        lint_fix.rewrite(namespace, paths, snapshot)
+        sources, unread = _sources(namespace.files)
     findings = [found for path, source in sources for found in service.lint(source, str(path), snapshot)]
     print(_render(namespace, findings, len(sources)))
     worst = LEVELS.index(namespace.fail_on)

@@ -29,6 +29,7 @@ __all__ = [
     "all_rules",
     "lint_source",
     "problem",
+    "problems_in",
     "rule",
 ]
 
@@ -185,10 +186,14 @@ def lint_source(
         line = getattr(error, "lineno", None) or 1
         title = t("{place} could not be read as Python: {error}", place=f"{path}:{line}", error=str(error))
         return [Finding(id="syntax-error", level="unknown", subject=f"{path}:{line}", title=title)]
-    installed = Installed(versions, snapshot)
+    return [_finding(script, item) for item in problems_in(script, Installed(versions, snapshot))]
+
+
+def problems_in(script: Script, installed: Installed) -> list[Problem]:
+    """Return what the rules find and no comment silences, in the order of its lines."""
     problems = [found for one in all_rules() for found in one(script, installed)]
     kept = [item for item in problems if not _silenced(script, item)]
-    return [_finding(script, item) for item in sorted(kept, key=lambda item: (item.line, item.id))]
+    return sorted(kept, key=lambda item: (item.line, item.id))
 
 
 def versions_of(snapshot: Snapshot | None) -> dict[str, str]:

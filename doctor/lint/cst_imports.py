@@ -26,9 +26,7 @@ def _module(node: cst.ImportFrom) -> str:
     return (get_full_name_for_node(node.module) or "") if node.module else ""
 
 
-def move_names(
-    page: Page, edits: Edits, old: str, names: Collection[str], new: str, first_use: int
-) -> bool:
+def move_names(page: Page, edits: Edits, old: str, names: Collection[str], new: str, first_use: int) -> bool:
     """Have ``names`` imported from ``new`` in place of ``old``; return False where that cannot be done cleanly.
 
     ``first_use`` is the line of their first use: an import of ``new`` that stands behind it is not merged with.

@@ -57,11 +57,19 @@ class Page:
 
     def find(self, node: ast.AST | None, kind: type[N]) -> N | None:
         """Return the concrete node of one of the rules' tree; None where the two do not agree on its place."""
-        if not isinstance(node, (ast.expr, ast.stmt)) or node.end_lineno is None or node.end_col_offset is None:
+        if (
+            not isinstance(node, (ast.expr, ast.stmt))
+            or node.end_lineno is None
+            or node.end_col_offset is None
+        ):
             return None
         start, end = self._column(node.lineno, node.col_offset), self._column(node.end_lineno, node.end_col_offset)  # fmt: skip
         found = self._at.get((node.lineno, start, node.end_lineno, end), [])
         return next((one for one in found if isinstance(one, kind)), None)
+
+    def expression(self, node: ast.expr | None) -> cst.BaseExpression | None:
+        """Return the concrete node of any expression."""
+        return self.find(node, cst.BaseExpression)  # type: ignore[type-abstract]
 
     def _column(self, line: int, offset_bytes: int) -> int:
         """``ast`` counts bytes of UTF-8, libcst characters."""
