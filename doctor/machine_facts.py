@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from doctor.model import Environment, Facts, Gpu, Reading, Workload
+from runner.estimate import MemoryEstimate
 from runner.plan import MachineFacts, Plan
 
 T = TypeVar("T")
@@ -54,8 +55,11 @@ def visible_gpus(facts: Facts) -> list[Gpu]:
     return chosen
 
 
-def workload_of(plan: Plan, run_dir: str) -> Reading[Workload]:
-    """Return what the run will ask of the machine, for the checks that judge a purpose."""
+def workload_of(plan: Plan, run_dir: str, memory: MemoryEstimate | None = None) -> Reading[Workload]:
+    """Return what the run will ask of the machine, for the checks that judge a purpose.
+
+    ``memory``: the arithmetic's prediction, for a run on a GPU whose model is known.
+    """
     data = plan.profile.data
     return Reading(
         status="ok",
@@ -67,6 +71,8 @@ def workload_of(plan: Plan, run_dir: str) -> Reading[Workload]:
             num_workers=plan.settings.workers,
             optimizer="adamw",
             deterministic=plan.profile.train.deterministic,
+            memory_needed_bytes=memory.peak_bytes if memory else None,
+            memory_needed_low_bytes=memory.low_bytes if memory else None,
             seeds_set=("python", "numpy", "torch", "cuda"),
         ),
     )

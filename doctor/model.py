@@ -508,6 +508,8 @@ class Workload(Section, frozen=True):
     checkpoints_kept: int | None = None
     memory_needed_bytes: int | None = None
     """Peak GPU memory that the run needs on one card, from ``doctor plan``."""
+    memory_needed_low_bytes: int | None = None
+    """The low end of that prediction."""
     imports: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     """What the run does that asks something of the machine: trainer, torch-compile, flash-attention-2 ... (purpose.py)."""

@@ -16,6 +16,7 @@ from doctor.model import Finding, Report, Snapshot
 from doctor.needs import missing_needs
 from doctor.trainer_pid import signal_trainer, trainer_alive
 from runner.command_plan import decode_command, is_command
+from runner.estimate import MemoryEstimate
 from runner.plan import Plan, make_plan
 from runner.profile import Profile, load_profile
 from runner.rundir import RunDir, runs_home
@@ -85,11 +86,30 @@ def plan_run(profile: str, overrides: Sequence[str], snapshot: Snapshot, run_dir
     plan = make_plan(loaded, machine_facts(snapshot.facts), now)
     with_purpose = with_facts(
         snapshot,
-        workload=workload_of(plan, run_dir or str(runs_home().absolute())),
+        workload=workload_of(plan, run_dir or str(runs_home().absolute()), memory_of(plan, snapshot)),
         environment=run_environment(snapshot.facts, plan),
     )
     missing = (*missing_needs(snapshot.facts, loaded), *missing_files(loaded))
     return PlannedRun(plan=plan, snapshot=with_purpose, report=judge(with_purpose), missing=missing)
+
+
+def memory_of(plan: Plan, snapshot: Snapshot) -> MemoryEstimate | None:
+    """Return what a run on a GPU needs by arithmetic; None: it runs on the CPU, or its model is not known here.
+
+    Only a configuration that lies on this machine counts: our table of models is for planning, not for judging.
+    """
+    from doctor.model_config import TABLE, NoConfig
+    from doctor.planning import config_of_plan, request_of_plan
+    from runner.estimate import estimate
+    from runner.model_shapes import UnknownArchitecture
+
+    if plan.settings.device != "cuda":
+        return None
+    try:
+        found = config_of_plan(plan, snapshot)
+        return estimate(request_of_plan(plan, found)) if found.source != TABLE else None
+    except (NoConfig, UnknownArchitecture):
+        return None
 
 
 def missing_files(profile: Profile) -> list[Text]:
