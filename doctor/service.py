@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from doctor.explain import Explanation
     from doctor.journal import Journal
     from doctor.launch import StartedRun
+    from doctor.lint.rewrites import Proposal as LintProposal
+    from doctor.lint.rewrites import Rewritten
     from doctor.memory_plan import MemoryPlan
     from doctor.model import Change, Finding, Fix, JournalEntry, Report, Snapshot, Step
     from doctor.model_config import FoundConfig
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from doctor.snapshots.resolved import Resolution
     from doctor.snapshots.restore_plan import RestorePlan
     from doctor.snapshots.verify import Level, Verification
-    from doctor.lint.rewrites import Proposal as LintProposal
-    from doctor.lint.rewrites import Rewritten
     from doctor.staging import Staged
     from doctor.watching import RunSummary, RunWatcher
     from doctor.wheelhouse import Wheelhouse
@@ -607,6 +607,20 @@ def known_snapshots() -> list[tuple[str, Path, str]]:
 
     paths = sorted(snapshots_dir().glob("*.json"))
     return [(path.stem, path, load(path).label) for path in paths]
+
+
+def local_snapshots(folder: Path = Path()) -> list[tuple[Path, str]]:
+    """Return file and label of every snapshot in ``folder``, newest first; other JSON files are passed over."""
+    from doctor.machine import BadSnapshot
+
+    found: list[tuple[float, Path, str]] = []
+    for path in folder.glob("*.json"):
+        try:
+            label = load(path).label
+            found.append((path.stat().st_mtime, path, label))
+        except (OSError, BadSnapshot):
+            continue
+    return [(path, label) for _, path, label in sorted(found, reverse=True)]
 
 
 # -- environments

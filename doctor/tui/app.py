@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
@@ -16,9 +16,12 @@ from textual.screen import Screen
 from doctor.commands import CommandError, Exit
 from doctor.language import current_language, say, use_language
 from doctor.tui.base_screen import BaseScreen
-from doctor.tui.source import Source
+from doctor.tui.source import Examination, Source
 from doctor.tui.widgets.bar import shown_bindings
 from runner.text import t
+
+if TYPE_CHECKING:
+    from doctor.tui.fix_screen import FixScreen
 
 THEMES = ("ansi-dark", "textual-ansi")
 """First one that this textual has. The terminal's 16 colours on its own background: fewest bytes over SSH,
@@ -33,6 +36,7 @@ class DoctorApp(App[int]):
         Binding("1", "go('check')", t("Machine").msgid, show=False),
         Binding("2", "go('profiles')", t("Profiles").msgid, show=False),
         Binding("3", "go('runs')", t("Runs").msgid, show=False),
+        Binding("4", "go('snapshots')", t("Snapshots").msgid, show=False),
         Binding("l", "language", t("中文").msgid),
         Binding("question_mark,f1", "help", t("Help").msgid, key_display="?"),
         Binding("q", "quit", t("Quit").msgid),
@@ -61,6 +65,7 @@ class DoctorApp(App[int]):
         self.add_mode("check", _check_screen)
         self.add_mode("profiles", _profiles_screen)
         self.add_mode("runs", _runs_screen)
+        self.add_mode("snapshots", _snapshots_screen)
         await self.switch_mode("runs" if self._first_run else "check")
         if self._first_run:
             self.open_run(self._first_run)
@@ -91,6 +96,27 @@ class DoctorApp(App[int]):
         if len(self.screen_stack) > 1:
             self.pop_screen()
 
+    def open_fix(self, examination: Examination, finding_id: str, subject: str) -> None:
+        """Show a finding's cure over the machine's screen."""
+        from doctor.tui.fix_screen import FixScreen
+
+        self.push_screen(FixScreen(examination, finding_id, subject))
+
+    def close_fix(self, screen: FixScreen) -> None:
+        """Leave a cure; what it changed stands on the machine's screen."""
+        from doctor.tui.check_screen import CheckScreen
+        from doctor.tui.messages import Examined
+
+        self.pop_screen()
+        if screen.is_changed and isinstance(self.screen, CheckScreen):
+            self.screen.post_message(Examined(screen.examination))
+
+    def open_comparison(self, a: str, b: str) -> None:
+        """Show two runs side by side over the list of runs."""
+        from doctor.tui.compare_screen import CompareScreen
+
+        self.push_screen(CompareScreen(a, b))
+
     def action_help(self) -> None:
         from doctor.tui.help_screen import HelpScreen
 
@@ -117,6 +143,9 @@ class DoctorApp(App[int]):
             say("Profiles"), say("what can be trained, with the plan"), lambda: self._go("profiles")
         )
         yield SystemCommand(say("Runs"), say("watch a run, live or finished"), lambda: self._go("runs"))
+        yield SystemCommand(
+            say("Snapshots"), say("environments as files: look, export"), lambda: self._go("snapshots")
+        )
         for binding in shown_bindings(screen):
             if binding.action != "command_palette":
                 shown = self.get_key_display(binding)
@@ -139,6 +168,12 @@ def _profiles_screen() -> Screen[Any]:
     from doctor.tui.profiles_screen import ProfilesScreen
 
     return ProfilesScreen()
+
+
+def _snapshots_screen() -> Screen[Any]:
+    from doctor.tui.snapshots_screen import SnapshotsScreen
+
+    return SnapshotsScreen()
 
 
 def _runs_screen() -> Screen[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -17,7 +18,7 @@ from doctor.render.headline import environment_line, machine_line
 from doctor.render.layout import indent
 from doctor.tui.background import in_background
 from doctor.tui.base_screen import BaseScreen
-from doctor.tui.finding_rows import finding_items, summary
+from doctor.tui.finding_rows import finding_items, finding_of, summary
 from doctor.tui.messages import Examined, Trouble
 from doctor.tui.source import Examination
 from doctor.tui.trouble import sentence
@@ -45,6 +46,8 @@ class CheckScreen(BaseScreen):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "check", t("Check again").msgid),
+        Binding("f", "fix", t("Fix").msgid),
+        Binding("d", "deep", t("Deep check").msgid),
         Binding("e", "unfold_all", t("Unfold all").msgid),
         Binding("tab", "facts", t("Facts").msgid, key_display="Tab"),
     ]
@@ -54,6 +57,8 @@ class CheckScreen(BaseScreen):
         self.examination: Examination | None = None
         self._trouble = ""
         self._is_checking = False
+        self._deep_since: float | None = None
+        """Monotonic seconds at which the deep check began; None: none is on its way."""
 
     def body(self) -> ComposeResult:
         head = Rows(self._head, id="head")
@@ -69,11 +74,12 @@ class CheckScreen(BaseScreen):
 
     def on_mount(self) -> None:
         self.findings.focus()
+        self.set_interval(1.0, self._tick)
         self.action_check()
 
     def action_check(self) -> None:
         """Look again, unless a look is on its way."""
-        if not self._is_checking:
+        if not self._is_checking and self._deep_since is None:
             self._is_checking = True
             self.query_one("#head", Rows).redraw()
             self._examine()
@@ -85,9 +91,45 @@ class CheckScreen(BaseScreen):
         except Exception as error:
             self.post_message(Trouble(sentence(error)))
 
+    # -- acting
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ("fix", "deep"):
+            return not self.doctor.is_readonly and self.examination is not None
+        return super().check_action(action, parameters)
+
+    def action_fix(self) -> None:
+        """Show what can be done about the finding under the cursor."""
+        if self.examination is not None and not self._is_checking and self._deep_since is None:
+            finding = finding_of(self.examination.report, self.findings.current_key)
+            if finding is not None:
+                self.doctor.open_fix(self.examination, finding.id, finding.subject)
+
+    def action_deep(self) -> None:
+        """Use torch for real, unless a look is on its way: it takes a minute at most."""
+        if self.examination is not None and not self._is_checking and self._deep_since is None:
+            self._deep_since = time.monotonic()
+            self._look_deeply(self.examination)
+            self.query_one("#head", Rows).redraw()
+
+    @work(group="deep")
+    async def _look_deeply(self, examination: Examination) -> None:
+        source = self.doctor.source
+        try:
+            found = await in_background(lambda: source.examine_deeply(examination), "deep")
+        except Exception as error:
+            self.post_message(Trouble(sentence(error)))
+        else:
+            self.post_message(Examined(found))
+
+    def _tick(self) -> None:
+        if self._deep_since is not None:
+            self.query_one("#head", Rows).redraw()
+
     @on(Examined)
     def _show(self, message: Examined) -> None:
         first_look = self.examination is None
+        self._deep_since = None
+        self.refresh_bindings()
         self._is_checking, self._trouble, self.examination = False, "", message.examination
         items = finding_items(message.examination)
         if first_look:
@@ -104,7 +146,7 @@ class CheckScreen(BaseScreen):
 
     @on(Trouble)
     def _show_trouble(self, message: Trouble) -> None:
-        self._is_checking, self._trouble = False, message.words
+        self._is_checking, self._deep_since, self._trouble = False, None, message.words
         self.redraw()
 
     @on(ItemList.Chosen)
@@ -134,6 +176,10 @@ class CheckScreen(BaseScreen):
             rows += self._headlines(self.examination, width)
         if self._is_checking:
             rows.append(Styled("… " + say("looking at this machine"), "bold"))
+        if self._deep_since is not None:
+            seconds = round(time.monotonic() - self._deep_since)
+            words = say(t("using torch for real: {seconds} s so far, at most a minute", seconds=seconds))
+            rows += [Styled(line, "bold") for line in indent(words, width, "… ", "  ")]
         return rows
 
     def _headlines(self, examination: Examination, width: int) -> list[Styled]:

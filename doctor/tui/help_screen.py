@@ -56,7 +56,7 @@ class HelpScreen(BaseScreen):
 
 def _sections(is_readonly: bool) -> Sequence[tuple[str, list[tuple[str, str]]]]:
     everywhere = [
-        ("1 2 3", say("machine, profiles, runs")),
+        ("1 2 3 4", say("machine, profiles, runs, snapshots")),
         ("l", say("English / 中文, at once")),
         ("? F1", say("this help")),
         ("Ctrl+P", say("every command, by name")),
@@ -70,6 +70,11 @@ def _sections(is_readonly: bool) -> Sequence[tuple[str, list[tuple[str, str]]]]:
         ("e", say("unfold or fold all")),
         ("Tab", say("the facts that were read, and those that were not")),
     ]
+    runs = [
+        ("⏎", say("watch a run")),
+        ("m c", say("mark a run, then compare another with it")),
+    ]
+    snapshots = [("⏎", say("what is in a snapshot"))]
     profiles = [("⏎", say("the plan: every choice with its reason"))]
     run = [
         ("Tab", say("next pane, where panes are tabs (F5 to F8 pick one)")),
@@ -78,6 +83,16 @@ def _sections(is_readonly: bool) -> Sequence[tuple[str, list[tuple[str, str]]]]:
         ("Esc", say("back to the runs")),
     ]
     if not is_readonly:
+        machine[1:1] = [
+            (
+                "f",
+                say(
+                    "what can be done about a finding: each step shown first, applied after a question, undone by a key"
+                ),
+            ),
+            ("d", say("the deep check: torch really used, for a minute at most")),
+        ]
+        snapshots.append(("x", say("write this machine to a file here, redacted")))
         profiles.append(("s", say("start a run, after a question")))
         run.insert(1, ("s", say("stop the run, after a question: it saves and can be resumed")))
         run.insert(2, ("r", say("resume a run that is over, after a question")))
@@ -85,7 +100,9 @@ def _sections(is_readonly: bool) -> Sequence[tuple[str, list[tuple[str, str]]]]:
         (say("Everywhere"), everywhere),
         (say("Machine"), machine),
         (say("Profiles"), profiles),
-        (say("Runs"), run),
+        (say("Runs"), runs),
+        (say("One run"), run),
+        (say("Snapshots"), snapshots),
     )
 
 

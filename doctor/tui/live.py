@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING
 
 from doctor import service
 from doctor.language import say
-from doctor.tui.source import DecisionRow, Examination, PlanRow, ProfileRow, Refused, RunRow, Watcher
+from doctor.tui.fixing import Cure, Cured, FixPlan, Tell
+from doctor.tui.source import (
+    DecisionRow,
+    Examination,
+    PlanRow,
+    ProfileRow,
+    Refused,
+    RunRow,
+    SnapshotRow,
+    Watcher,
+)
 
 if TYPE_CHECKING:
+    from doctor.cure import Proposal
     from doctor.launch import StartedRun
     from doctor.running import PlannedRun
     from doctor.watching import RunSummary
@@ -21,12 +32,47 @@ class LiveSource:
 
     def __init__(self, facts: Path | None = None) -> None:
         self._facts = facts
+        self._cure = Cure()
         self._started: list[StartedRun] = []
         """Runs begun here: their processes are ours to reap while we live, and go on without us."""
 
     def examine(self) -> Examination:
         snapshot = service.load(self._facts) if self._facts else service.examine()
         return Examination(snapshot, service.judge(snapshot), str(self._facts) if self._facts else "")
+
+    def examine_deeply(self, examination: Examination) -> Examination:
+        snapshot = service.examine_deeply(examination.snapshot)
+        return Examination(snapshot, service.judge(snapshot), examination.recorded)
+
+    # -- fixes
+    def plan_fix(self, examination: Examination, finding_id: str, subject: str) -> FixPlan | None:
+        return self._cure.plan(examination, finding_id, subject)
+
+    def apply_fix(self, examination: Examination, proposal: Proposal, tell: Tell) -> Cured:
+        return self._cure.apply(examination, proposal, tell)
+
+    def undo_fix(self, examination: Examination, change: str, tell: Tell) -> Cured:
+        return self._cure.undo(examination, change, tell)
+
+    # -- snapshots
+    def snapshots(self) -> Sequence[SnapshotRow]:
+        local = [SnapshotRow(str(path), path.name, label) for path, label in service.local_snapshots()]
+        shipped = [SnapshotRow(name, name, label, True) for name, _, label in service.known_snapshots()]
+        return [*local, *shipped]
+
+    def snapshot_lines(self, key: str, width: int) -> Sequence[str]:
+        path, snapshot = service.find_snapshot(key)
+        return service.show_snapshot_lines(snapshot, path.name, width)
+
+    def export_snapshot(self) -> str:
+        return str(service.export_snapshot(None))
+
+    # -- runs
+    def compare(self, a: str, b: str, width: int) -> Sequence[str]:
+        one, other = service.watch_run(a), service.watch_run(b)
+        one.poll()
+        other.poll()
+        return service.compare_text(one, other, "text", width).splitlines()
 
     def runs(self) -> Sequence[RunRow]:
         self._reap()

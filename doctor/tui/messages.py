@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rich.text import Text as Styled
 from textual.message import Message
 
-from doctor.tui.source import Examination, PlanRow, ProfileRow, RunRow
+from doctor.tui.fixing import Cured, FixPlan
+from doctor.tui.source import Examination, PlanRow, ProfileRow, RunRow, SnapshotRow
 from doctor.tui.view import RunView
 
 
@@ -59,6 +60,45 @@ class Answered(Message):
     def __init__(self, words: Styled) -> None:
         super().__init__()
         self.words = words
+
+
+class FixPlanned(Message):
+    """What could be done about a finding; None: nothing by us."""
+
+    def __init__(self, plan: FixPlan | None) -> None:
+        super().__init__()
+        self.plan = plan
+
+
+class FixTold(Message):
+    """One thing that happened to a step, in words."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self.words = words
+
+
+class FixDone(Message):
+    """A fix or an undo has come to its end."""
+
+    def __init__(self, cured: Cured) -> None:
+        super().__init__()
+        self.cured = cured
+
+
+class SnapshotsListed(Message):
+    def __init__(self, rows: Sequence[SnapshotRow]) -> None:
+        super().__init__()
+        self.rows = rows
+
+
+class LinesRead(Message):
+    """What a snapshot holds, or how two runs compare: lines to show under ``key``."""
+
+    def __init__(self, key: str, lines: Sequence[str]) -> None:
+        super().__init__()
+        self.key = key
+        self.lines = lines
 
 
 class Trouble(Message):

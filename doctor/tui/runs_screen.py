@@ -35,11 +35,17 @@ class RunsScreen(BaseScreen):
     RunsScreen #head { height: 1; }
     RunsScreen #runs { height: 1fr; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("r", "list", t("List again").msgid)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "mark", t("Mark").msgid),
+        Binding("c", "compare", t("Compare").msgid),
+        Binding("r", "list", t("List again").msgid),
+    ]
 
     def __init__(self) -> None:
         super().__init__()
         self.rows: Sequence[RunRow] | None = None
+        self.marked = ""
+        """Key of the run that others are compared with."""
         self._trouble = ""
         self._is_listing = False
 
@@ -71,8 +77,30 @@ class RunsScreen(BaseScreen):
     @on(RunsListed)
     def _show(self, message: RunsListed) -> None:
         self._is_listing, self._trouble, self.rows = False, "", message.rows
-        self.query_one("#runs", ItemList).show_items([_item(row) for row in message.rows])
+        self._show_rows()
+
+    def _show_rows(self) -> None:
+        items = [_item(row, row.key == self.marked) for row in self.rows or ()]
+        self.query_one("#runs", ItemList).show_items(items)
         self.query_one("#head", Rows).redraw()
+        self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "compare":
+            return bool(self.marked)
+        return super().check_action(action, parameters)
+
+    def action_mark(self) -> None:
+        """Mark the run under the cursor; marked already, it loses its mark."""
+        key = self.query_one("#runs", ItemList).current_key
+        self.marked = "" if key == self.marked else key
+        self._show_rows()
+
+    def action_compare(self) -> None:
+        """Hold the marked run against the one under the cursor."""
+        key = self.query_one("#runs", ItemList).current_key
+        if self.marked and key and key != self.marked:
+            self.doctor.open_comparison(self.marked, key)
 
     @on(Trouble)
     def _show_trouble(self, message: Trouble) -> None:
@@ -91,13 +119,17 @@ class RunsScreen(BaseScreen):
         if not self.rows:
             words = say("no run here yet: pick a profile (2), or `doctor run PROFILE`")
             return [Styled(line) for line in indent(words, width, "", "")]
+        marked = next((row.name for row in self.rows if row.key == self.marked), "")
+        if marked:
+            words = say(t("* {name} is marked: on another run, c compares the two", name=printable(marked)))
+            return [Styled(line, "bold") for line in indent(words, width, "", "")]
         return [Styled(say(t("runs: {count}, newest first", count=len(self.rows))), "dim")]
 
 
-def _item(row: RunRow) -> Item:
+def _item(row: RunRow, is_marked: bool = False) -> Item:
     def rows(width: int, unfolded: bool) -> Sequence[Styled]:
         label = Styled(pad(status_label(row.status), 18), STATUS_STYLES.get(row.status, "bold"))
-        name = printable(row.name)
+        name = ("* " if is_marked else "") + printable(row.name)
         progress = f"{row.step}/{row.steps_total if row.steps_total is not None else '?'}"
         out = Styled.assemble(label, (pad(name, min(44, max(20, width - 40))), "bold"), "  " + progress)
         for words in _extras(row):

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from doctor.cure import Proposal
     from doctor.model import Report, Snapshot
+    from doctor.tui.fixing import Cured, FixPlan, Tell
     from runner.state import RunState
     from runner.text import Text
 
@@ -32,6 +34,16 @@ class RunRow(NamedTuple):
     seconds: float | None = None
     metrics: Mapping[str, float] = {}
     """Of the newest evaluation."""
+
+
+class SnapshotRow(NamedTuple):
+    """One snapshot file that is at hand."""
+
+    key: str
+    """What :meth:`Source.snapshot_lines` takes: a shipped one's name, or a path."""
+    name: str
+    label: str = ""
+    is_shipped: bool = False
 
 
 class ProfileRow(NamedTuple):
@@ -90,6 +102,28 @@ class Source(Protocol):
     """Everything the screens may ask. Every method may wait; none is called on the screen's own thread."""
 
     def examine(self) -> Examination: ...
+
+    def examine_deeply(self, examination: Examination) -> Examination:
+        """Return the machine judged again with what happens when torch is really used on it."""
+        ...
+
+    def plan_fix(self, examination: Examination, finding_id: str, subject: str) -> FixPlan | None: ...
+
+    def apply_fix(self, examination: Examination, proposal: Proposal, tell: Tell) -> Cured: ...
+
+    def undo_fix(self, examination: Examination, change: str, tell: Tell) -> Cured: ...
+
+    def snapshots(self) -> Sequence[SnapshotRow]: ...
+
+    def snapshot_lines(self, key: str, width: int) -> Sequence[str]: ...
+
+    def export_snapshot(self) -> str:
+        """Write this machine to a file in the current folder and return its path."""
+        ...
+
+    def compare(self, a: str, b: str, width: int) -> Sequence[str]:
+        """Return two runs side by side, as lines."""
+        ...
 
     def runs(self) -> Sequence[RunRow]: ...
 

@@ -7,11 +7,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from doctor.cure import Proposal, Turn
 from doctor.judge import fold_symptoms
 from doctor.model import (
+    Deep,
+    DeepStep,
     Evidence,
     Facts,
     Finding,
+    Fix,
     Python,
     Reading,
     Report,
@@ -21,7 +27,8 @@ from doctor.model import (
     ok,
     t,
 )
-from doctor.tui.source import DecisionRow, Examination, PlanRow, ProfileRow, RunRow, Watcher
+from doctor.tui.fixing import Cured, FixPlan
+from doctor.tui.source import DecisionRow, Examination, PlanRow, ProfileRow, RunRow, SnapshotRow, Watcher
 from doctor.watching import RunWatcher
 from runner.events import EventWriter
 from runner.rundir import RunDir
@@ -194,6 +201,11 @@ class RecordedSource:
         self.started: list[str] = []
         self.stopped: list[str] = []
         self.resumed: list[str] = []
+        self.fixes: dict[str, Fix] = {}
+        """By the finding's id; the others have none."""
+        self.applied: list[str] = []
+        self.undone: list[str] = []
+        self.exported: list[str] = []
         self.failure: Exception | None = None
         """Raised by every question while it is set."""
 
@@ -205,6 +217,56 @@ class RecordedSource:
         self.answer()
         self.examined += 1
         return Examination(Snapshot(facts=HEALTHY_FACTS), self.judged)
+
+    def examine_deeply(self, examination: Examination) -> Examination:
+        self.answer()
+        steps = (
+            DeepStep(name="import", subject="torch", status="ok", seconds=1.2),
+            DeepStep(name="matmul", subject="cuda:0", status="failed"),
+        )
+        facts = msgspec.structs.replace(examination.snapshot.facts, deep=ok(Deep(steps=steps, finished=True)))
+        return Examination(Snapshot(facts=facts), self.judged)
+
+    def plan_fix(self, examination: Examination, finding_id: str, subject: str) -> FixPlan | None:
+        self.answer()
+        finding = next(one for one in self.judged.findings() if one.id == finding_id)
+        fix = self.fixes.get(finding_id)
+        if fix is None:
+            return FixPlan(Proposal(finding=finding, why_not=t("only the provider can change it")))
+        previews = tuple((f"+ line {index}",) for index, _ in enumerate(fix.steps))
+        return FixPlan(Proposal(finding=finding, fix=fix), previews, (None,) * len(fix.steps))
+
+    def apply_fix(self, examination: Examination, proposal: Proposal, tell: Callable[[str], None]) -> Cured:
+        self.answer()
+        self.applied.append(proposal.finding.id)
+        tell("1. done: a step")
+        turn = Turn(id=proposal.finding.id, subject="", before="fail", after=None)
+        self.judged = report((WARNING,))
+        return Cured("done", "7", None, (turn,), Examination(Snapshot(facts=HEALTHY_FACTS), self.judged))
+
+    def undo_fix(self, examination: Examination, change: str, tell: Callable[[str], None]) -> Cured:
+        self.answer()
+        self.undone.append(change)
+        self.judged = report()
+        return Cured("undone", "", None, (), Examination(Snapshot(facts=HEALTHY_FACTS), self.judged))
+
+    def snapshots(self) -> Sequence[SnapshotRow]:
+        self.answer()
+        here = [SnapshotRow(path, path) for path in self.exported]
+        return [*here, SnapshotRow("known-good", "known-good", "torch 2.6", True)]
+
+    def snapshot_lines(self, key: str, width: int) -> Sequence[str]:
+        self.answer()
+        return [f"what {key} holds", "x" * width]
+
+    def export_snapshot(self) -> str:
+        self.answer()
+        self.exported.append("doctor-snapshot-2026-11-30.json")
+        return self.exported[-1]
+
+    def compare(self, a: str, b: str, width: int) -> Sequence[str]:
+        self.answer()
+        return [f"{a} beside {b}", "-" * width]
 
     def runs(self) -> Sequence[RunRow]:
         self.answer()

@@ -101,6 +101,7 @@ class NavBar(Bar):
             ("1", "check", say("Machine")),
             ("2", "profiles", say("Profiles")),
             ("3", "runs", say("Runs")),
+            ("4", "snapshots", say("Snapshots")),
         )
         parts = [Part("doctor", "", style="bold")]
         for key, mode, label in names:
