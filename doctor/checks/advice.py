@@ -63,9 +63,10 @@ def _build(release: Release, cuda: str, capabilities: Sequence[str]) -> TorchBui
     arch = arch_of(release.version, cuda)
     if arch is None or arch.confidence == "memory":
         return None
-    native = [runs_natively(arch.names, capability) for capability in capabilities]
+    known = [one for one in capabilities if len(number(one)) >= 2]
+    native = [runs_natively(arch.names, capability) for capability in known]
     compiled = arch.names if arch.confidence == "verified" else ()
-    if not all(ok or runs_by_ptx(compiled, one) for ok, one in zip(native, capabilities, strict=True)):
+    if not all(ok or runs_by_ptx(compiled, one) for ok, one in zip(native, known, strict=True)):
         return None
     return TorchBuild(
         torch=release.version,

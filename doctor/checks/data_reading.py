@@ -63,9 +63,20 @@ def data_lies_near(
             else "note"
         )
         yield _data_finding(storage, workload, mount, path, "data-on-network-mount", level)
-    elif slow or ((mount.rotational or windows) and (many or _starved(workload))):
+    elif (
+        slow
+        or ((mount.rotational or windows) and (many or _starved(workload)))
+        or _is_foreign(mount, many, workload)
+    ):
         level = "warn" if workload.gpu_utilization_pct is None or _starved(workload) else "note"
         yield _data_finding(storage, workload, mount, path, "data-on-slow-disk", level)
+
+
+def _is_foreign(mount: Mount, many: bool, workload: Workload) -> bool:
+    """Many files on a Windows file system, with the GPU seen waiting: each of them is slow to open from Linux."""
+    return (
+        mount.fstype in ("fuseblk", "ntfs", "ntfs3", "exfat", "vfat") and many and _starved(workload) is True
+    )
 
 
 def _is_a_windows_drive(mount: Mount, host: Reading[Host]) -> bool:
@@ -93,7 +104,7 @@ def _data_finding(
             )
             if speed is not None
             else t(
-                "the data ({path}) lies on a Windows drive ({mount}), which WSL reads slowly, many small files above all",
+                "the data ({path}) lies on a Windows file system ({mount}), which Linux reads slowly, many small files above all",
                 path=path,
                 mount=mount.path,
             )

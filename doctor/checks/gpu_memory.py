@@ -32,16 +32,20 @@ def gib(size: int | None) -> str:
 
 
 def holders(
-    gpu: Gpu, gpu_processes: Reading[GpuProcesses], processes: Reading[Processes]
+    gpu: Gpu,
+    gpu_processes: Reading[GpuProcesses],
+    processes: Reading[Processes],
+    pids_are_ours: bool = False,
 ) -> list[tuple[str, GpuProcess]]:
     """Return who holds memory on ``gpu`` and can be named, with the path of the fact: first NVML's list, then /proc's.
 
+    ``pids_are_ours``: NVML's pids are those of this session's /proc, so that one without a command is a holder too.
     A process of /proc counts when it has this card's device file open and NVML does not list it.
     """
     listed = [
         (f"gpu_processes.items[{index}].used_bytes", row)
         for index, row in enumerate(gpu_processes.value.items if gpu_processes.value else ())
-        if row.gpu_index in (None, gpu.index) and row.command is not None
+        if row.gpu_index in (None, gpu.index) and (row.command is not None or pids_are_ours)
     ]
     known = {row.pid for _, row in listed}
     for index, process in enumerate(processes.value.items if processes.value else ()):
@@ -82,7 +86,9 @@ def memory_of_the_cards_is_free(
         used = (gpu.memory_used_bytes or 0) - (own or 0)
         if gpu.error or used < max(GIB, BASELINE_BYTES):
             continue
-        found = holders(gpu, gpu_processes, processes)
+        # Outside of a container a pid is one of this machine even where its command cannot be read.
+        bare = container.value is not None and container.value.inside is False
+        found = holders(gpu, gpu_processes, processes, bare)
         path = f"gpus.items[{index}].memory_used_bytes"
         if found:
             yield from _named(gpu, used, path, found, gpu_processes, processes, container)

@@ -195,11 +195,11 @@ def no_process_was_killed_for_memory(
 
 
 # Tried to allocate 1.50 GiB. ... Of the allocated memory 17.11 GiB is allocated by PyTorch, and 5.43 GiB is reserved by PyTorch but unallocated.
-_TRIED = re.compile(r"Tried to allocate ([\d.]+) ([KMG])iB")
-_ALLOCATED = re.compile(r"([\d.]+) ([KMG])iB is allocated by PyTorch|([\d.]+) ([KMG])iB already allocated")
-_UNALLOCATED = re.compile(r"([\d.]+) ([KMG])iB is reserved by PyTorch but unallocated")
+_TRIED = re.compile(r"Tried to allocate (\d+(?:\.\d+)?) ([KMG])iB")
+_ALLOCATED = re.compile(r"(\d+(?:\.\d+)?) ([KMG])iB is allocated by PyTorch|(\d+(?:\.\d+)?) ([KMG])iB already allocated")
+_UNALLOCATED = re.compile(r"(\d+(?:\.\d+)?) ([KMG])iB is reserved by PyTorch but unallocated")
 # 20.15 GiB already allocated; 1.20 GiB free; 26.01 GiB reserved in total by PyTorch
-_RESERVED = re.compile(r"([\d.]+) ([KMG])iB reserved in total")
+_RESERVED = re.compile(r"(\d+(?:\.\d+)?) ([KMG])iB reserved in total")
 _UNIT = {"K": 1 << 10, "M": MB, "G": GB}
 
 

@@ -36,8 +36,9 @@ from doctor.tables.torch_builds import (
 
 
 def capability(gpu: Gpu) -> str:
-    """Return the card's capability, from the driver or else by its name; empty when neither tells."""
-    return gpu.compute_capability or capability_of(gpu.name)
+    """Return the card's capability (``8.9``), from the driver or else by its name; empty when neither tells."""
+    told = gpu.compute_capability
+    return told if len(number(told)) >= 2 else capability_of(gpu.name)
 
 
 def _builds(

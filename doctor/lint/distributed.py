@@ -100,6 +100,13 @@ def unused_pooler_under_ddp(script: Script, installed: Installed) -> Iterator[Pr
 
 def _reads_hidden_state_only(script: Script) -> bool:
     names = {node.attr for node in ast.walk(script.tree) if isinstance(node, ast.Attribute)}
+    names |= {
+        node.slice.value
+        for node in ast.walk(script.tree)
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Constant)
+        and isinstance(node.slice.value, str)
+    }
     return ("last_hidden_state" in names or _takes_first_output(script)) and "pooler_output" not in names
 
 

@@ -74,11 +74,13 @@ def _objects_read_from(script: Script, call: Call) -> list[str]:
         name
         for (scope, name), values in script.assigned.items()
         for _, value in values
-        if value is call.node and scope == call.scope
+        if value is call.node and (scope == call.scope or "." in name)
     }
     read = []
     for node in ast.walk(script.tree):
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in names:
+        if isinstance(node, ast.Subscript) and (
+            node.value is call.node or script.resolve(node.value) in names
+        ):
             key = node.slice.value if isinstance(node.slice, ast.Constant) else None
             plain = key in _MAYBE_PLAIN and _used_as_a_mapping(script, node)
             if key in _OBJECT_KEYS and not plain:
@@ -97,13 +99,13 @@ def _used_as_a_model(script: Script, call: Call) -> bool:
     chained = any(
         isinstance(other.node.func, ast.Attribute)
         and other.node.func.value is call.node
-        and other.method in ("eval", "cuda", "half", "train")
+        and other.method in ("eval", "train")
         for other in script.calls
     )
     used = any(
         (
             other.receiver in names
-            and other.method in ("eval", "cuda", "parameters", "train", "half", "predict")
+            and other.method in ("eval", "train", "parameters", "named_parameters", "state_dict", "predict")
         )
         or other.name in names
         for other in script.calls

@@ -85,7 +85,7 @@ def _whole_model(script: Script, call: Call) -> bool:
     """Return whether an optimizer gets ``model.parameters()`` as it is (TrainingArguments always trains everything)."""
     if call.method not in _ADAMS:
         return True
-    first = script.value_of(call.node.args[0], call.scope) if call.node.args else None
+    first = script.value_of(call.argument(0, "params"), call.scope)
     if isinstance(first, ast.List):
         return bool(first.elts) and all(_whole_group(script, item) for item in first.elts)
     if not isinstance(first, ast.Call) or not isinstance(first.func, ast.Attribute):

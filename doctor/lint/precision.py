@@ -63,16 +63,24 @@ def _loaded_in_half(script: Script, installed: Installed) -> Iterator[Call]:
         node = call.keywords.get("torch_dtype") or call.keywords.get("dtype")
         quantised = {"quantization_config", "load_in_8bit", "load_in_4bit"} & set(call.keywords)
         if is_fp16(script, node, call) and not quantised and (not adapters or in_half):
-            if not _is_frozen(script, _name_given_to(script, call)):
+            name = _name_given_to(script, call)
+            if not _is_frozen(script, name) and not _another_is_trained(script, name):
                 yield call
 
 
 def _name_given_to(script: Script, call: Call) -> str:
-    """Return the variable that holds what ``call`` made; empty when there is none."""
+    """Return the variable that holds what ``call`` made (``Net.from_pretrained(...).eval()`` too); empty: there is none."""
     for (_, name), values in script.assigned.items():
-        if any(value is call.node for _, value in values):
+        if any(node is call.node for _, value in values for node in _chain(value)):
             return name
     return ""
+
+
+def _another_is_trained(script: Script, name: str) -> bool:
+    """Optimizers stand in the script, and none of them gets this model's parameters."""
+    owners = {call.receiver.rpartition(".")[2] for call in script.methods("parameters", "named_parameters")}
+    trained = any(script.resolve(call.node.func).startswith("torch.optim.") for call in script.calls)
+    return trained and bool(name) and bool(owners) and name.rpartition(".")[2] not in owners
 
 
 def _is_frozen(script: Script, name: str) -> bool:

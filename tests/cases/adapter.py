@@ -247,8 +247,8 @@ def _gpu_process(row: Mapping[str, Any], process: Mapping[str, Any] | None, uid:
         used_bytes=next(
             (int(row[key] * MB) for key in ("mem_mb", "used_mb", "memory_mb", "vram_mb") if key in row), None
         ),
-        command=known.get("cmd"),
-        uid=known.get("uid"),
+        command=known.get("cmd") or row.get("cmd") or row.get("name") or row.get("command"),
+        uid=known.get("uid", row.get("uid")),
         is_ours=_is_ours(known, uid),
         age_s=known["age_h"] * 3600.0 if "age_h" in known else None,
     )

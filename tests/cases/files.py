@@ -39,7 +39,7 @@ class Found:
 def sort_out(files: Mapping[str, str], environment: Mapping[str, str]) -> Found:
     """Return ``files`` sorted; a path of no known meaning is named in ``unknown``."""
     found = Found()
-    on_path = [folder for folder in environment.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    on_path = [_plain(folder) for folder in environment.get("LD_LIBRARY_PATH", "").split(":") if folder]
     for path, text in files.items():
         if text != "absent":
             _place(found, path, str(text), on_path)
@@ -91,6 +91,11 @@ _COMPILES = re.compile(r"CUDAExtension|cpp_extension|load_inline|\bnvcc\b|\.cu\b
 def _is_a_folder(name: str, text: str) -> bool:
     """A folder that is merely there (a platform's mark) tells nothing more."""
     return "." not in name and text.strip().lower() in ("folder", "directory", "present", "exists", "")
+
+
+def _plain(folder: str) -> str:
+    """``/usr/local/cuda-12.2/lib64/`` -> ``/usr/local/cuda/lib64``: the link and what it leads to are one folder."""
+    return re.sub(r"/cuda-[\d.]+(?=/|$)", "/cuda", folder.rstrip("/"))
 
 
 def _version(text: str) -> str | None:
@@ -147,7 +152,7 @@ def _quota(found: Found, quota: str, period: str) -> None:
 def _library(found: Found, path: str, name: str, text: str, on_path: list[str]) -> None:
     folder = path.rsplit("/", 1)[0]
     by = "system"
-    if folder in on_path:
+    if _plain(folder) in on_path:
         by = "LD_LIBRARY_PATH"
     elif path.startswith(("torch/", "nvidia/", "site-packages/")):
         by = "bundled"
@@ -229,6 +234,9 @@ _SOUND = re.compile(
 
 def _problem(text: str) -> str:
     """Return what is wrong with a checkpoint that is described so; empty when nothing is."""
+    text = re.sub(
+        r"(?:no|without|missing) (?:\w+ )?safetensors\b[^,;]*|safetensors[^,;]*(?:missing|absent)", "", text
+    )
     if _SOUND.search(text) or not _BROKEN.search(text):
         return ""
     return text.split(",")[0] if _BROKEN.search(text.split(",")[0]) else text
