@@ -93,21 +93,24 @@ def _capability(name: str) -> str:
     """Return a card's capability by its name, or the one that every card beginning with ``name`` has (``A100``)."""
     if row_of(name) is not None:
         return capability_of(name)
-    rows = [row for row in load("gpus")["gpu"] if _bare(row["name"]).startswith(_bare(name))]
+    wanted = _bare(name)
+    starts = (wanted, f"rtx{wanted}", f"gtx{wanted}") if wanted else ()
+    rows = [row for row in load("gpus")["gpu"] if _bare(row["name"]).startswith(starts)]
     capabilities = {str(row["capability"]) for row in rows}
     return capabilities.pop() if len(capabilities) == 1 else ""
 
 
 def _bare(name: str) -> str:
+    """Return ``rtx4090`` for "NVIDIA GeForce RTX 4090", "RTX4090" and "rtx-4090"."""
     words = [word for word in name.lower().split() if word not in ("nvidia", "geforce", "tesla")]
-    return " ".join(words)
+    return "".join(character for word in words for character in word if character.isalnum())
 
 
 def recommend(target: Target) -> Recommendation:
     """Return the builds that run on ``target``, the best of them with its mates, or the ways out when none does."""
     if target.driver is None and "driver" in target.unread:
         return Recommendation(target=target)
-    if target.driver is None:
+    if target.driver is None and not target.capabilities:
         return _without_gpu(target)
     undriven = tuple(_undriven(target))
     builds = () if undriven else _runnable(target, target.installed_torch)
@@ -148,7 +151,13 @@ def _reasons(target: Target, best: TorchBuild) -> list[Text]:
     reasons = [
         t(
             "driver {driver} runs CUDA {cuda} (needs {minimum} or newer)",
-            driver=target.driver or "",
+            driver=target.driver,
+            cuda=best.cuda,
+            minimum=minimum,
+        )
+        if target.driver
+        else t(
+            "no driver was named: CUDA {cuda} needs {minimum} or newer; with an older one, say which: --driver VERSION",
             cuda=best.cuda,
             minimum=minimum,
         )

@@ -116,3 +116,44 @@ def test_eight_cards_of_a_kind_are_named_once(tmp_path: Path) -> None:
     first = doctor("recommend", "--facts", "a.json", cwd=tmp_path).stdout.splitlines()[0]
     assert first.startswith("For: 8 x NVIDIA H100 · driver 570.86.15")
     assert ", ," not in first
+
+
+# ------------------------------------------------------------------------------------------------ what is typed
+def test_a_card_without_a_driver_is_not_a_machine_without_a_card() -> None:
+    done = doctor("recommend", "--gpu", "H100")
+    assert "/cpu" not in done.stdout
+    assert "--driver VERSION" in " ".join(done.stdout.split())
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["RTX 4090", "rtx4090", "4090", "GeForce RTX 4090", "NVIDIA GeForce RTX 4090", "rtx-4090"]
+)
+def test_a_card_is_known_by_the_names_people_type(name: str) -> None:
+    target, unknown = target_from("550.54.15", [name], None)
+    assert (target.capabilities, unknown) == (("8.9",), ())
+
+
+@pytest.mark.parametrize("name", ["", "RTX", "NVIDIA", "MI300X", "5"])
+def test_a_name_that_fits_cards_of_several_kinds_is_not_guessed(name: str) -> None:
+    assert target_from("550.54.15", [name], None)[1] == (name,)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--driver", "abc"),
+        ("--driver", ""),
+        ("--driver", "5"),
+        ("--target-python", "banana"),
+        ("--transformers-for", "x"),
+    ],
+)
+def test_what_is_no_version_is_refused(option: str, value: str) -> None:
+    done = doctor("recommend", option, value)
+    assert (done.returncode, option in done.stderr, done.stdout) == (2, True, "")
+
+
+@pytest.mark.parametrize("version", ["2.6.0", "2.6", "2.13.0+cpu", "2.9.0.dev20260101", "2.7.0a0"])
+def test_a_version_as_torch_writes_it_is_taken(version: str) -> None:
+    assert doctor("recommend", "--transformers-for", version).returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
+    _refuse_nonsense(namespace)
     if namespace.transformers_for:
         return _transformers(namespace)
     recommendation = _recommendation(namespace)
@@ -60,6 +62,29 @@ def run(namespace: argparse.Namespace) -> int:
     if recommendation.target.unread:
         return Exit.COULD_NOT_LOOK
     return Exit.OK if recommendation.commands else Exit.FOUND
+
+
+def _refuse_nonsense(namespace: argparse.Namespace) -> None:
+    """Refuse an option that is no version (an empty variable, a word).
+
+    Raises:
+        CommandError: it names the option and shows what one looks like.
+    """
+    from runner.text import t
+
+    for option, value, pattern, example in (
+        ("--driver", namespace.driver, r"\d{3}(\.\d+){0,3}", "550.54.15"),
+        ("--target-python", namespace.target_python, r"\d\.\d{1,2}(\.\d+)?", "3.12"),
+        ("--transformers-for", namespace.transformers_for, r"\d+\.\d+(\.\d+)?([.+a-z]\S*)?", "2.6.0"),
+    ):
+        if value is not None and not re.fullmatch(pattern, value):
+            text = t(
+                "{option} wants a version such as {example}, not '{value}'",
+                option=option,
+                example=example,
+                value=value,
+            )
+            raise CommandError(text, Exit.USAGE)
 
 
 def _transformers(namespace: argparse.Namespace) -> int:
@@ -83,7 +108,7 @@ def _recommendation(namespace: argparse.Namespace) -> Recommendation:
     from doctor.commands.check import load_or_examine
     from runner.text import t
 
-    if namespace.driver or namespace.gpu:
+    if namespace.driver is not None or namespace.gpu:
         recommendation, unknown = service.recommend_for(
             namespace.driver, namespace.gpu, namespace.target_python
         )
