@@ -186,20 +186,26 @@ def summary(rows: list[dict[str, Any]]) -> Iterator[str]:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--really", help=argparse.SUPPRESS)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--only", default="", help="models whose names begin so")
+    parser.add_argument(
+        "--json", type=Path, help="kept after each point; what it holds is not measured again"
+    )
     options = parser.parse_args()
     if options.really:
         take_really(options.really)
         return 0
     print(f"{'':38} {'real':>7}{'traced':>17}{'arithmetic':>17}{'accelerate':>17}{'formula':>17}   (MiB)")
-    rows = []
-    for row in measured(tuple(point for point in POINTS if point[0].startswith(options.only))):
+    rows = json.loads(options.json.read_text()) if options.json and options.json.exists() else []
+    for row in rows:
+        print(line_of(row))
+    known = [row["point"] for row in rows]
+    wanted = [point for point in POINTS if point[0].startswith(options.only) and list(point) not in known]
+    for row in measured(tuple(wanted)):
         rows.append(row)
         print(line_of(row), flush=True)
+        if options.json:
+            options.json.write_text(json.dumps(rows, indent=1))
     print("\n".join(summary(rows)))
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
     return 0
 
 

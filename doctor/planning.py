@@ -70,6 +70,7 @@ def request_of_plan(plan: Plan, found: FoundConfig) -> MemoryRequest:
         optimizer="adamw" if settings.fused or not has_gpu else "adamw-foreach",
         attention="eager" if model.attention == "eager" else "auto",
         gradient_checkpointing=model.gradient_checkpointing,
+        lora_rank=model.lora.rank if model.lora else 0,
         accumulation=max(1, train.batch_size // settings.micro_batch_size),
     )  # fmt: skip
 

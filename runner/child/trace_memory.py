@@ -28,6 +28,7 @@ class Tracker:
     def __init__(self, rounding: int) -> None:
         self.rounding = rounding
         self.live_bytes = 0
+        self.after_forward_bytes = 0
         self.phase = "build"
         self.peaks: Dict[str, int] = {}
         self._known: Dict[int, Any] = {}
@@ -262,8 +263,8 @@ def make_batch(torch: Any, request: Dict[str, Any], size: int) -> Dict[str, Any]
     return {"input_ids": ids, "attention_mask": mask, "labels": labels}
 
 
-def steps(torch: Any, tracker: Tracker, request: Dict[str, Any], model: Any, batch: Dict[str, Any]) -> None:
-    """Take two updates, telling the tracker which phase has begun.
+def steps(torch: Any, tracker: Tracker, request: Dict[str, Any], model: Any, batch: Dict[str, Any]) -> Any:
+    """Take two updates, telling the tracker which phase has begun; return the optimizer with its state.
 
     The first is there for the optimizer's state, which it makes from the gradients' sizes alone: they are put in
     their place, and no forward is walked for them.
@@ -280,14 +281,14 @@ def steps(torch: Any, tracker: Tracker, request: Dict[str, Any], model: Any, bat
         tracker.begin("forward")
         with torch.autocast("cpu", dtype=torch.bfloat16) if low else contextlib.nullcontext():
             loss = model(**batch).loss
-        tracker.live_after_forward = tracker.live_bytes  # type: ignore[attr-defined]
+        tracker.after_forward_bytes = tracker.live_bytes
         tracker.begin("backward")
         loss.backward()
         del loss
     tracker.begin("optimizer")
     optimizer.step()
     optimizer.zero_grad()
-    tracker.optimizer = optimizer  # type: ignore[attr-defined]
+    return optimizer
 
 
 def layer_growth(tracker: Tracker, model: Any) -> Callable[[], List[int]]:
@@ -338,14 +339,15 @@ def trace(request: Dict[str, Any], size: int) -> Dict[str, Any]:
         if request["lora_rank"]:
             add_lora(torch, model, request["lora_rank"])
         grown = layer_growth(tracker, model)
-        steps(torch, tracker, request, model, make_batch(torch, request, size))
+        optimizer = steps(torch, tracker, request, model, make_batch(torch, request, size))
         after_step = tracker.live_bytes
+        del optimizer
         weights = {one.untyped_storage()._cdata: one for one in model.parameters()}
         return {
             "batch": size,
             "peak_bytes": max(peak for phase, peak in tracker.peaks.items() if phase != "build"),
             "phases": {phase: peak for phase, peak in tracker.peaks.items() if phase != "build"},
-            "after_forward_bytes": tracker.live_after_forward,  # type: ignore[attr-defined]
+            "after_forward_bytes": tracker.after_forward_bytes,
             "after_step_bytes": after_step,
             "weights_bytes": sum(one.nbytes for one in weights.values()),
             "gradients_bytes": sum(one.nbytes for one in weights.values() if one.requires_grad),
