@@ -100,6 +100,8 @@ class _Host(_Shape):
     processes: Number = None
     threads: Number = None
     disk_free_bytes: Number = None
+    cpu_cores_usable: Number = None
+    cpu_throttled_pct: Number = None
     unread: dict[str, Any] | None = None
 
 
@@ -107,6 +109,7 @@ class _Card(msgspec.Struct):
     index: int | None = None
     name: str | None = None
     utilization_pct: Number = None
+    memory_activity_pct: Number = None
     memory_used_bytes: Number = None
     memory_total_bytes: Number = None
     temperature_c: Number = None
@@ -129,10 +132,21 @@ class _Frame(msgspec.Struct):
     total_share: Number = None
 
 
+class _Place(msgspec.Struct):
+    phase: str
+    function: str
+    file: str
+    line: int
+    share: Number = None
+
+
 class _Stacks(_Shape):
     samples: int | None = None
     errors: int | None = None
     frames: list[_Frame] | None = None
+    looks: Amount = None
+    phases: dict[str, Number] | None = None
+    places: list[_Place] | None = None
 
 
 _SHAPES: dict[str, type[_Shape]] = {

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from doctor.event_shapes import sound_events
 from runner.events import RunEvent, read_events
 from runner.rundir import RunDir
 from runner.state import RunState
@@ -51,10 +52,11 @@ def glance(run: RunDir) -> RunState:
     paths = sorted(run.events.glob("*.jsonl"))
     files = [_look_at(path, time.monotonic() + SEARCH_FOR_S / len(paths)) for path in paths]
     for seen in heapq.merge(*files, key=lambda seen: seen.t):
-        if seen.is_from_middle:
-            state.add_thinned(seen.event)
-        else:
-            state.add(seen.event)
+        for event in sound_events((seen.event,)):
+            if seen.is_from_middle:
+                state.add_thinned(event)
+            else:
+                state.add(event)
     return state
 
 

@@ -15,7 +15,7 @@ RETRY_S = 60.0
 RETRY_ONCE_SEEN_S = 5.0
 """Cards that answered before and do not now are asked again sooner."""
 SHOWN = (
-    "index", "name", "utilization_pct", "memory_used_bytes", "memory_total_bytes", "temperature_c", "power_w",
+    "index", "name", "utilization_pct", "memory_activity_pct", "memory_used_bytes", "memory_total_bytes", "temperature_c", "power_w",
     "power_limit_w", "sm_clock_mhz", "throttle_reasons", "error", "unread",
 )  # fmt: skip
 

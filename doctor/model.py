@@ -192,6 +192,8 @@ class Gpu(Record, frozen=True):
     memory_reserved_bytes: int | None = None
     """What the driver keeps for itself (NVML memory info v2)."""
     utilization_pct: float | None = None
+    memory_activity_pct: float | None = None
+    """Share of time in which device memory was read or written (nvidia-smi --query-gpu=utilization.memory)."""
     temperature_c: float | None = None
     temperature_slowdown_c: float | None = None
     power_w: float | None = None

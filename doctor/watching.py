@@ -71,7 +71,7 @@ class RunWatcher:
     def _read_whole(self) -> RunState:
         """Replace what a glance showed by the whole; the old state stays in place, and shown, until then."""
         whole = RunState()
-        for event in self._follower.each_new():
+        for event in sound_events(self._follower.each_new()):
             whole.add(event)
         self.state = whole
         return whole

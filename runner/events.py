@@ -35,7 +35,7 @@ import msgspec
 # sample-host    cpu_pct, rss_bytes, memory_used_bytes, memory_limit_bytes, memory_scope ("container" "machine"), processes,
 #                threads, disk_free_bytes, cpu_cores_usable, cpu_throttled_pct (of the scheduler's periods since the sample
 #                before, where the container has a CPU limit), unread {field: why}
-# sample-gpu     gpus [{index, name, utilization_pct, memory_used_bytes, memory_total_bytes, temperature_c, power_w,
+# sample-gpu     gpus [{index, name, utilization_pct, memory_activity_pct, memory_used_bytes, memory_total_bytes, temperature_c, power_w,
 #                power_limit_w, sm_clock_mhz, throttle_reasons [str], unread {field: why}}], why (when none could be read)
 # sample-stacks  samples, errors, frames [{function, file, line, self_share, total_share, process, thread (a side thread's)}],
 #                looks (at the trainer's main thread), phases {name: share of looks}, places [{phase, function, file, line,

@@ -25,6 +25,8 @@ DATA_SHARE = 0.25
 """A quarter of the time: removing it gains a third more speed. Prefetching loaders show under 5 %."""
 DATA_SHARE_STACKS_ALONE = 0.6
 """Without the trainer's clock the stacks are the only witness: then most looks must agree."""
+WORKER_SHARE = 0.25
+"""Share of looks at the loader's workers at one place from which on that place is what they are busy with."""
 SIDE_SHARE = 0.35
 """Evaluating, saving, logging: deliberate work, so it must take much before it is called the bottleneck."""
 RANKS_SHARE = 0.4
@@ -231,8 +233,7 @@ def _data(case: Case) -> Verdict | None:
     share = seen or 0.0 if told is None else told
     if share < wanted:
         return None
-    place = case.window.place("worker", "data")
-    where = f"{place[0]} ({place[1]}:{place[2]})" if place else ""
+    where = _data_place(case)
     return Verdict(
         kind="data",
         sentence=t("waiting for data {share} % of the time, at {place}", share=_percent(share), place=where)
@@ -272,6 +273,16 @@ def _against_data(case: Case, told: float | None, seen: float | None) -> Verdict
               share=_percent(told))
         )  # fmt: skip
     return None
+
+
+def _data_place(case: Case) -> str:
+    """Return where data is loaded: in the workers where they are busy, else where the trainer waits; "" unseen."""
+    if not case.has_stacks:
+        return ""
+    place = case.window.place("worker")
+    if place is None or place[3] < WORKER_SHARE:
+        place = case.window.place("data") or place
+    return f"{place[0]} ({place[1]}:{place[2]})" if place else ""
 
 
 def _data_advice(case: Case, where: str) -> Text:

@@ -72,7 +72,7 @@ writer.write("run-finished", outcome="completed")
 
 
 def watched(
-    tmp_path: Path, seconds: float = 12, clean_s: float = 0.0, evaluate_s: float = 0.0, workers: int = 0
+    tmp_path: Path, seconds: float = 18, clean_s: float = 0.0, evaluate_s: float = 0.0, workers: int = 0
 ) -> Verdict:
     """Train with a real sampler beside it and return the verdict on the whole."""
     run = RunDir(tmp_path / "run")

@@ -132,6 +132,7 @@ LIVE: dict[str, Ask] = {
     "pci_address": lambda nvml, handle: text(nvml.nvmlDeviceGetPciInfo(handle).busId),
     "memory": memory,
     "utilization_pct": lambda nvml, handle: nvml.nvmlDeviceGetUtilizationRates(handle).gpu,
+    "memory_activity_pct": lambda nvml, handle: nvml.nvmlDeviceGetUtilizationRates(handle).memory,
     "temperature_c": first_of(
         lambda nvml, handle: nvml.nvmlDeviceGetTemperature(handle, 0),
         lambda nvml, handle: nvml.nvmlDeviceGetTemperatureV(handle, 0),

@@ -11,6 +11,7 @@ from doctor.model import Gpu, Record
 
 LIVE_FIELDS = (
     "memory_total_bytes", "memory_used_bytes", "memory_free_bytes", "memory_reserved_bytes", "utilization_pct",
+    "memory_activity_pct",
     "temperature_c", "power_w", "power_limit_w", "sm_clock_mhz", "throttle_reasons", "performance_state", "error", "error_code",
 )  # fmt: skip
 
@@ -95,7 +96,7 @@ def gpu_of(row: Mapping[str, Any]) -> Gpu:
     """Return one card from the child's row; what NVML refused is None and has its reason in ``unread``."""
     values: dict[str, Any] = {
         name: row[name]
-        for name in ("index", "name", "uuid", "error", "error_code", "utilization_pct", "temperature_c", "sm_clock_mhz",
+        for name in ("index", "name", "uuid", "error", "error_code", "utilization_pct", "memory_activity_pct", "temperature_c", "sm_clock_mhz",
                      "temperature_slowdown_c", "ecc_uncorrected_volatile", "ecc_uncorrected_aggregate", "pcie_generation",
                      "pcie_generation_max", "pcie_width", "pcie_width_max")
         if name in row

@@ -119,6 +119,11 @@ STAGED: dict[str, tuple[str, str, Callable[[], RunState]]] = {
         lambda: told(split=STARVED, gpu=GPU_IDLE, phases={"data": 0.7, "forward": 0.2},
                      places=[("worker", "rotate", "augment.py", 12)], workers=True),
     ),
+    "the loader's line counts, not the line that waits for it": (
+        "data", "augment.py:12",
+        lambda: told(split=STARVED, gpu=GPU_IDLE, phases={"data": 0.7, "forward": 0.2}, workers=True,
+                     places=[("data", "main", "train.py", 99), ("worker", "rotate", "augment.py", 12)]),
+    ),
     "data on a CPU machine": (
         "data", "dataset.py:31",
         lambda: told(device="cpu", split=STARVED, phases={"data": 0.7, "forward": 0.2}, places=READS),
