@@ -16,6 +16,8 @@ from runner.estimate import MemoryEstimate, MemoryRequest, estimate
 from runner.model_shapes import shape_of
 from runner.text import Text, t
 
+WORTH = 0.01
+"""What saves less of the peak is not worth a line."""
 LORA_RANK = 8
 """peft's default."""
 
@@ -125,7 +127,7 @@ def remedies(request: MemoryRequest, card: CardState) -> Iterator[Remedy]:
         if changed is None:
             continue
         after = estimate(changed).peak_bytes
-        if after >= peak:
+        if after > (1 - WORTH) * peak:
             continue
         yield Remedy(
             title=title(changed), changes=_changes(now, changed), peak_bytes=after, saved_bytes=peak - after,
@@ -187,6 +189,16 @@ def levers(card: CardState) -> tuple[Lever, ...]:
     def lora(request: MemoryRequest) -> MemoryRequest | None:
         return replace(request, lora_rank=LORA_RANK) if not request.lora_rank else None
 
+    def frozen_low(request: MemoryRequest) -> MemoryRequest | None:
+        if (
+            not request.lora_rank
+            or request.precision == "bf16-pure"
+            or capability is None
+            or capability < (8, 0)
+        ):
+            return None
+        return replace(request, precision="bf16-pure")
+
     def offload(request: MemoryRequest) -> MemoryRequest | None:
         return replace(request, offload=True) if not request.offload else None
 
@@ -203,5 +215,7 @@ def levers(card: CardState) -> tuple[Lever, ...]:
         (lambda _: t("8-bit AdamW (bitsandbytes): the moments in a byte each; the numbers change slightly"), eight_bit),
         (accumulated, smallest),
         (lambda one: t("LoRA of rank {rank}: only adapters are trained, which is another training", rank=one.lora_rank), lora),
+        (lambda _: t("the frozen weights in bf16 too: nothing updates them"), frozen_low),
+        (accumulated, smallest),
         (lambda _: t("optimizer states in the host's memory (ZeRO-Offload): an update waits for PCIe"), offload),
     )  # fmt: skip

@@ -88,10 +88,11 @@ def _verdict(plan: MemoryPlan, width: int) -> Iterator[str]:
         t("{name}: {free} of {total} free", name=card.name, free=human_bytes(card.free_bytes), total=human_bytes(card.total_bytes))
     )  # fmt: skip
     yield f"{held}. " + say(_answer(plan))
-    if plan.largest_batch is not None:
-        yield say(
-            t("Largest micro-batch here at {length} tokens: {batch}", length=plan.request.sequence_length, batch=plan.largest_batch)
-        )  # fmt: skip
+    length, largest = plan.request.sequence_length, plan.largest_batch
+    if largest:
+        yield say(t("Largest micro-batch here at {length} tokens: {batch}", length=length, batch=largest))
+    elif largest == 0:
+        yield say(t("Not even one sample of {length} tokens fits here as asked for.", length=length))
     if plan.remedies:
         yield say("To make it fit, least loss of speed first, each on top of the one before:")
         for number, remedy in enumerate(plan.remedies, 1):

@@ -98,6 +98,16 @@ def test_remedies_build_on_each_other_until_it_fits_and_then_stop() -> None:
     assert estimate(merged).peak_bytes == plan.remedies[-1].peak_bytes <= 4 * GIB
 
 
+def test_a_seven_billion_model_is_brought_onto_a_large_card_step_by_step() -> None:
+    config = find_config("Qwen/Qwen2.5-7B", Path("/nowhere")).config
+    request = asked(config=config, task="causal-lm", batch_size=8, sequence_length=1024)
+    plan = plan_for("m", "s", request, estimate(request), card(24))
+    assert plan.remedies[-1].fits
+    merged = {key: value for one in plan.remedies for key, value in one.changes.items()}
+    assert merged["lora_rank"] and merged["precision"] == "bf16-pure"
+    assert "offload" not in merged  # adapters have next to no states
+
+
 def test_an_accumulated_update_is_no_smaller_than_the_one_asked_for() -> None:
     request = asked(batch_size=100, precision="bf16")
     plan = plan_for("m", "s", request, estimate(request), card(12))
