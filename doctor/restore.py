@@ -6,10 +6,14 @@ it stopped, a failed one is removed, and a folder that is not ours is never touc
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -23,6 +27,7 @@ from runner.strings import printable
 
 Tell = Callable[[str], None]
 NOTES = ".doctor-restore"
+GIT_LIMIT_S = 300.0
 _DROPPED = (
     "PYTHONPATH", "PYTHONHOME", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_CONSTRAINT", "PIP_REQUIRE_VIRTUALENV", "PIP_REQUIRE_HASHES",
     "UV_CONSTRAINT", "UV_PROJECT_ENVIRONMENT", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV", "CONDA_PREFIX",
@@ -171,6 +176,9 @@ def _make_venv(folder: Path, python: Path, state: State, options: Options, tell:
 def _install(phase: Phase, folder: Path, options: Options, tell: Tell) -> None:
     file = folder / NOTES / f"{phase.name}.txt"
     tell(f"{phase.name}: {len(phase.lines)}")
+    if phase.needs == "vcs":
+        for url in sorted({address_of(line) for line in phase.lines}):
+            _ask_server(url, folder, tell)
     file.write_text("\n".join(phase.lines) + "\n", "utf-8")
     code, said = _run(install_argv(phase, folder, options), folder, tell)
     if code == 0:
@@ -185,6 +193,27 @@ def _install(phase: Phase, folder: Path, options: Options, tell: Tell) -> None:
     raise RestoreError(t("the phase {phase} failed, and {folder} was removed again: {error}", phase=phase.name, folder=str(folder), error=_reason(said)))  # fmt: skip
 
 
+def address_of(line: str) -> str:
+    """``lib @ git+https://h/r.git@COMMIT#subdirectory=x`` -> ``https://h/r.git``."""
+    return line.partition("git+")[2].partition("#")[0].rpartition("@")[0]
+
+
+def _ask_server(url: str, folder: Path, tell: Tell) -> None:
+    """Raise RestoreError unless a git server answers there.
+
+    Plain files behind a web server are refused: pip clones partially, and where such a place lacks the commit, git
+    fetches what is missing by starting itself over and over, without end. A shallow fetch is what it cannot do.
+    """
+    with tempfile.TemporaryDirectory() as bare:
+        code, said = _run(["git", "init", "-q", "--bare", bare], folder, tell)
+        if code == 0:
+            code, said = _run(
+                ["git", "-C", bare, "fetch", "-q", "--depth", "1", url, "HEAD"], folder, tell, GIT_LIMIT_S
+            )
+    if code != 0:
+        raise RestoreError(t("{url} does not answer as a git server, and {folder} was removed again: {error}", url=url, folder=str(folder), error=_reason(said)))  # fmt: skip
+
+
 def _wants_source(said: Sequence[str], options: Options) -> bool:
     text = "\n".join(said)
     return "sdists" not in options.consents and (
@@ -192,16 +221,24 @@ def _wants_source(said: Sequence[str], options: Options) -> bool:
     )
 
 
-def _run(argv: Sequence[str], folder: Path, tell: Tell) -> tuple[int, list[str]]:
-    """Run a command, pass on what it says line by line, and return its status and its last lines."""
+def _run(
+    argv: Sequence[str], folder: Path, tell: Tell, limit_s: float | None = None
+) -> tuple[int, list[str]]:
+    """Run a command, pass on what it says line by line, and return its status and its last lines.
+
+    It has a process group of its own, so that whatever it started ends with it.
+    """
     said: list[str] = []
     try:
         process = subprocess.Popen(
             list(argv), cwd=folder, env=installer_environ(os.environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, encoding="utf-8", errors="replace",
+            stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", start_new_session=True,
         )  # fmt: skip
     except OSError as error:
         return 127, [f"{argv[0]}: {error.strerror}"]
+    timer = threading.Timer(limit_s or 0, _end, (process,))
+    if limit_s:
+        timer.start()
     try:
         assert process.stdout is not None
         for line in process.stdout:
@@ -210,9 +247,16 @@ def _run(argv: Sequence[str], folder: Path, tell: Tell) -> tuple[int, list[str]]
             tell(f"  {clean}")
         return process.wait(), said
     finally:
+        timer.cancel()
         if process.poll() is None:
-            process.terminate()
+            _end(process)
             process.wait()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a command and everything it started."""
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself meanwhile
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def installer_environ(environ: Mapping[str, str]) -> dict[str, str]:
