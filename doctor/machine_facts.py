@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from doctor.model import Environment, Facts, Gpu, Reading, Workload
-from runner.estimate import MemoryEstimate
+from doctor.visible_gpus import visible_cards
 from runner.plan import MachineFacts, Plan
+
+if TYPE_CHECKING:
+    from runner.estimate import MemoryEstimate
 
 T = TypeVar("T")
 
@@ -39,20 +42,7 @@ def usable_cores(facts: Facts) -> float:
 
 def visible_gpus(facts: Facts) -> list[Gpu]:
     """Return the cards that answer and that CUDA_VISIBLE_DEVICES leaves to a process, in its order."""
-    gpus, environment = _value(facts.gpus), _value(facts.environment)
-    cards = [gpu for gpu in gpus.items if not gpu.error] if gpus else []
-    wanted = environment.get("CUDA_VISIBLE_DEVICES") if environment else None
-    if wanted is None:
-        return cards
-    chosen: list[Gpu] = []
-    for word in (part.strip() for part in wanted.split(",")):
-        card = next(
-            (gpu for gpu in cards if word == str(gpu.index) or (word and gpu.uuid.startswith(word))), None
-        )
-        if card is None:  # as the CUDA runtime does: what stands behind a wrong entry is not seen
-            break
-        chosen.append(card)
-    return chosen
+    return visible_cards(_value(facts.gpus), _value(facts.environment))
 
 
 def workload_of(plan: Plan, run_dir: str, memory: MemoryEstimate | None = None) -> Reading[Workload]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from doctor.checks import check
 from doctor.checks.gpu_memory import gib
-from doctor.machine_facts import visible_gpus
-from doctor.model import Environment, Evidence, Facts, Finding, Gpus, Level, Reading, Workload, t
+from doctor.model import Environment, Evidence, Finding, Gpus, Level, Reading, Workload, t
+from doctor.visible_gpus import visible_cards
 
 SURE = 1.15
 """The low end of the prediction must pass the whole card by this before a run is held back."""
@@ -17,7 +17,7 @@ SURE = 1.15
 def run_fits_the_card(gpus: Gpus, workload: Workload, environment: Reading[Environment]) -> Iterator[Finding]:
     """Does the run fit in the memory of the card that it will use?"""
     needed, low = workload.memory_needed_bytes, workload.memory_needed_low_bytes
-    cards = visible_gpus(Facts(gpus=Reading(status="ok", value=gpus), environment=environment))
+    cards = visible_cards(gpus, environment.value)
     if needed is None or not cards:
         return
     gpu = cards[0]  # the run takes the first that CUDA shows it
