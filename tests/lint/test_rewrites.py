@@ -271,3 +271,14 @@ def test_what_is_not_utf8_and_notebooks_are_judged_only(tmp_path: Path, facts: P
 def test_yes_alone_is_a_slip(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     assert doctor(tmp_path, "lint", "--yes", "train.py").returncode == 2
+
+
+def test_the_hooks_of_pre_commit_are_commands_that_we_have(tmp_path: Path, facts: Path) -> None:
+    hooks = (Path(__file__).parents[2] / ".pre-commit-hooks.yaml").read_text()
+    entries = [
+        line.partition(": ")[2].split() for line in hooks.splitlines() if line.strip().startswith("entry:")
+    ]
+    assert [entry[0] for entry in entries] == ["doctor", "doctor"]
+    (tmp_path / "train.py").write_text(FIXED.replace("torch.load", "str"))
+    for entry in entries:
+        assert doctor(tmp_path, *entry[1:], "--facts", str(facts), "train.py").returncode == 0
