@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from doctor.gpu_meter import GpuMeter
+from doctor.log_follow import LogFollower, log_of
 from doctor.probes.host_meter import HostMeter
 from doctor.probes.process_tree import is_alive, read_stat
 from doctor.pyspy import Window
@@ -14,13 +15,19 @@ from doctor.stacks import hottest, starting_rate, where_time_goes
 from runner.events import RunEvent
 from runner.state import RunState, state_as_dict
 from runner.strings import printable
+from runner.text import t
 
 
 class ProcessWatcher:
     """Answers as a :class:`doctor.watching.RunWatcher` does, for any process of this machine."""
 
-    def __init__(self, pid: int) -> None:
-        """Raises ProcessLookupError when there is no such process."""
+    def __init__(self, pid: int, log: Path | None = None) -> None:
+        """Follow also ``log``, by default the file that its output goes to, where there is one.
+
+        Raises:
+            ProcessLookupError: there is no such process.
+            OSError: ``log`` cannot be read.
+        """
         stat = read_stat(pid)
         if stat is None or stat.state in "ZX":
             raise ProcessLookupError(3, "no such process", str(pid))
@@ -33,6 +40,10 @@ class ProcessWatcher:
         self._window: Window | None = None
         self._next_window = 0.0
         self._seq = 0
+        path = log or log_of(pid)
+        self._log = LogFollower(path) if path else None
+        if self._log is not None:
+            self._add("note", {"level": "info", "text": t("reading the log {path}", path=str(path))})
 
     @property
     def name(self) -> str:
@@ -50,11 +61,30 @@ class ProcessWatcher:
     def poll(self) -> RunState:
         """Look once: host and GPUs now, stacks when a window has ended."""
         self.alive = is_alive(self.pid, self._start_ticks)
+        self._read_log()
         if self.alive:
             self._add("sample-host", self._host.sample())
             self._add("sample-gpu", self._gpus.sample())
             self._look_at_stacks(2)
         return self.state
+
+    def _read_log(self) -> None:
+        if self._log is None:
+            return
+        try:
+            for event in self._log.read():
+                if not self.state.started:  # from the first word that it is a training
+                    self._add("run-started", {"pid": self.pid}, "log")
+                self.state.add(event)
+        except OSError as error:
+            self._add(
+                "note",
+                {
+                    "level": "warn",
+                    "text": t("the log cannot be read any more: {error}", error=error.strerror or str(error)),
+                },
+            )
+            self._log = None
 
     def settle(self) -> None:
         """Wait until there is something to show: one window of stacks and two looks at the CPU."""
@@ -79,8 +109,8 @@ class ProcessWatcher:
         data = {"samples": sample.samples, "errors": sample.errors, "frames": frames, **spent, **why}
         self._add("sample-stacks", data)
 
-    def _add(self, kind: str, data: dict[str, Any]) -> None:
-        self.state.add(RunEvent(seq=self._seq, t=time.time(), source="sampler", kind=kind, data=data))
+    def _add(self, kind: str, data: dict[str, Any], source: str = "sampler") -> None:
+        self.state.add(RunEvent(seq=self._seq, t=time.time(), source=source, kind=kind, data=data))
         self._seq += 1
 
     def status(self) -> str:

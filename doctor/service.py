@@ -293,11 +293,11 @@ def record_stacks(pid: int, seconds: int) -> Sample:
     return record(pid, seconds, starting_rate(stat.threads if stat else 0))
 
 
-def watch_pid(pid: int) -> ProcessWatcher:
-    """Return what follows any process of this machine. Raises ProcessLookupError."""
+def watch_pid(pid: int, log: Path | None = None) -> ProcessWatcher:
+    """Return what follows any process of this machine, and its log. Raises ProcessLookupError, OSError."""
     from doctor.process_watch import ProcessWatcher
 
-    return ProcessWatcher(pid)
+    return ProcessWatcher(pid, log)
 
 
 def trainer_pid(name: str) -> int | None:

@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doctor.commands import CommandError, Exit
@@ -41,6 +42,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--pid", type=int, metavar="PID", help=say("any process instead of a run: its stacks, CPU and memory")
     )
     parser.add_argument(
+        "--log", metavar="FILE", type=Path,
+        help=say("with --pid: the log to read curves from (default: the file its output goes to)"),
+    )  # fmt: skip
+    parser.add_argument(
         "--seconds", type=float, default=1.0, metavar="N", help=say("between two screens (default: 1)")
     )
 
@@ -51,7 +56,9 @@ def run(namespace: argparse.Namespace) -> int:
     watcher: Watcher
     try:
         if namespace.pid is not None:
-            watcher = service.watch_pid(namespace.pid)
+            watcher = _watch_pid(namespace.pid, namespace.log)
+        elif namespace.log is not None:
+            raise CommandError(t("--log goes with --pid: the log of a run is known"), Exit.USAGE)
         else:
             watcher = run_watcher = service.watch_run(namespace.name)
             if (
@@ -63,8 +70,6 @@ def run(namespace: argparse.Namespace) -> int:
         raise CommandError(no_such_run(namespace.name, error), Exit.USAGE) from None
     except PermissionError as error:
         raise CommandError(unreadable(namespace.name, error)) from None
-    except ProcessLookupError:
-        raise CommandError(t("there is no process {pid} here", pid=namespace.pid), Exit.USAGE) from None
     try:
         return _show(watcher, namespace)
     except BrokenPipeError:
@@ -73,6 +78,17 @@ def run(namespace: argparse.Namespace) -> int:
         raise CommandError(unreadable(namespace.name, error)) from None
     finally:
         watcher.close()
+
+
+def _watch_pid(pid: int, log: Path | None) -> ProcessWatcher:
+    from doctor import service
+
+    try:
+        return service.watch_pid(pid, log)
+    except ProcessLookupError:
+        raise CommandError(t("there is no process {pid} here", pid=pid), Exit.USAGE) from None
+    except OSError as error:
+        raise CommandError(unreadable(str(log or pid), error), Exit.USAGE) from None
 
 
 def unreadable(name: str, error: OSError) -> Text:

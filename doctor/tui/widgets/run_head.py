@@ -40,12 +40,14 @@ def _wrapped(row: Styled | None, width: int) -> list[Styled]:
 
 
 def _verdict(view: RunView, width: int) -> list[Styled]:
-    """Return where the time goes in two rows at most; a wide screen adds what was seen."""
+    """Return where the time goes in three rows at most; a wide screen adds what was seen."""
     if view.verdict is None:
         return []
     style = "bold" if view.verdict.is_known else "dim"
     lines = indent(verdict_line(view.verdict), width, "> ", "  ")
-    rows = [Styled(line, style) for line in lines[:2]]
+    if len(lines) > 3:
+        lines = [*lines[:2], lines[2] + " …"]
+    rows = [Styled(line, style) for line in lines]
     if width >= WIDE_COLUMNS and view.verdict.is_known:
         seen = " · ".join(evidence_lines(view.verdict))
         rows += [Styled(line, "dim") for line in indent(seen, width, "  ", "  ")[:1]]

@@ -1,0 +1,62 @@
+"""A log that somebody else writes, followed from its beginning: what it tells of a training, as events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from doctor.log_progress import LogProgress, Progress
+from runner.events import RunEvent
+
+READ_BYTES = 4 << 20
+HISTORY_BYTES = 64 << 20
+"""Of a longer log only the end is read."""
+
+
+class LogFollower:
+    """Gives ``step`` and ``evaluation`` events with the source ``log``. What stood there before us carries no step times."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        """Raises OSError when the log cannot be read."""
+        self.path = path
+        self._clock = clock
+        self._progress = LogProgress(time.monotonic)
+        size = path.stat().st_size
+        self._history_end = size
+        self._offset = max(0, size - HISTORY_BYTES)
+        self._seq = 0
+        with open(path, "rb"):
+            pass  # permission is learned now, not on the first look
+
+    def read(self) -> Iterator[RunEvent]:
+        """Yield what came since the last call. A log that was cut (rotated, written anew) is read from its beginning."""
+        with open(self.path, "rb") as file:
+            if file.seek(0, 2) < self._offset:
+                self._progress, self._offset, self._history_end = LogProgress(time.monotonic), 0, 0
+            file.seek(self._offset)
+            while content := file.read(READ_BYTES):
+                is_history = self._offset < self._history_end
+                self._offset += len(content)
+                for told in self._progress.feed(content):
+                    yield self._event(told, is_history)
+
+    def _event(self, told: Progress, is_history: bool) -> RunEvent:
+        data = {name: value for name, value in told.data.items() if not (is_history and name == "seconds")}
+        event = RunEvent(
+            seq=self._seq, t=self._clock(), source="log", kind=told.kind, step=told.step, data=data
+        )
+        self._seq += 1
+        return event
+
+
+def log_of(pid: int) -> Path | None:
+    """Return the file that a process writes its output to; None: a terminal, a pipe, or nobody may look."""
+    for stream in (1, 2):
+        try:
+            path = Path(f"/proc/{pid}/fd/{stream}").resolve(strict=True)
+            if path.is_file() and path.stat().st_size:
+                return path
+        except OSError:  # a pipe has no path; another user's process cannot be looked into
+            continue
+    return None

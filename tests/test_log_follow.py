@@ -1,0 +1,137 @@
+"""A job that was not started by us: curves from its log, stacks and host from beside it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from doctor.log_follow import LogFollower, log_of
+from doctor.process_watch import ProcessWatcher
+from runner.state import RunState, fold
+from tests.commands_run import doctor
+
+TRAINER = "".join(
+    f"{{'loss': {2.0 / step}, 'grad_norm': 1.5, 'learning_rate': 1e-05, 'epoch': {step / 10}}}\n"
+    for step in range(1, 6)
+)
+JOB = """
+import time
+for step in range(1, 400):
+    print(f"step={step} loss={2 / step:.4f} lr=1e-4", flush=True)
+    time.sleep(0.2)
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with open(tmp_path / "train.log", "wb") as log:
+        process = subprocess.Popen([sys.executable, "-c", JOB], stdout=log)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_what_stood_there_before_has_curves_and_no_pace(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("loading\n" + TRAINER + "{'loss': 0.3")
+    state = fold(LogFollower(log).read())
+    assert state.loss.values == [2.0, 1.0, 2 / 3, 0.5, 0.4]
+    assert state.log_pace == []
+    assert state.eta_seconds() is None
+
+
+def test_what_comes_later_is_read_once_and_a_torn_line_waits(tmp_path: Path) -> None:
+    log, state = tmp_path / "train.log", RunState()
+    log.write_text("step=1 loss=2.0\nstep=2 lo")
+    follower = LogFollower(log)
+    fold(follower.read(), state)
+    assert state.loss.values == [2.0]
+    with open(log, "a") as file:
+        file.write("ss=1.5\n")
+    fold(follower.read(), state)
+    fold(follower.read(), state)
+    assert state.loss.values == [2.0, 1.5]
+
+
+def test_a_log_written_anew_is_read_from_its_beginning(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("step=1 loss=2.0\nstep=2 loss=1.9\n")
+    follower = LogFollower(log)
+    fold(follower.read())
+    log.write_text("step=1 loss=9.0\n")
+    assert fold(follower.read()).loss.values == [9.0]
+
+
+def test_the_file_that_a_process_writes_to_is_found(job: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    end = time.monotonic() + 20
+    while log_of(job.pid) is None and time.monotonic() < end:
+        time.sleep(0.05)
+    assert log_of(job.pid) == tmp_path / "train.log"
+
+
+def test_a_foreign_job_shows_curves_host_and_how_long_it_takes(
+    job: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    watcher = ProcessWatcher(job.pid, tmp_path / "train.log")
+    end = time.monotonic() + 30
+    while len(watcher.poll().loss) < 8 and time.monotonic() < end:
+        time.sleep(0.3)
+    watcher.close()
+    state = watcher.state
+    assert state.loss.values[0] == 2.0
+    assert state.step >= 8
+    assert state.host["rss_bytes"] > 0
+    assert state.log_pace
+    assert watcher.as_dict()["verdict"]["kind"] == "unknown"
+
+
+def test_the_command_prints_its_steps(job: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    end = time.monotonic() + 20
+    while (tmp_path / "train.log").stat().st_size == 0 and time.monotonic() < end:
+        time.sleep(0.05)
+    done = doctor("watch", "--pid", str(job.pid), "--once")
+    assert done.returncode == 0, done.stderr
+    assert "loss" in done.stdout and "step " in done.stdout
+    assert "reading the log" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(("--pid", "{pid}", "--log", "/nowhere/a.log"), "/nowhere/a.log cannot be read"), (("--log", "a.log"), "--log goes with --pid")],
+    ids=["a log that is not there", "a log without a process"],
+)  # fmt: skip
+def test_what_cannot_be_followed_is_refused(
+    job: subprocess.Popen[bytes], arguments: tuple[str, ...], words: str
+) -> None:
+    done = doctor("watch", *(one.format(pid=job.pid) for one in arguments), "--once")
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_json_streams_the_steps_of_a_foreign_job(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    with open(log, "wb") as out:
+        script = (
+            "import time\nfor s in range(1, 6): print(f'step={s} loss={1/s}', flush=True); time.sleep(0.5)"
+        )
+        process = subprocess.Popen([sys.executable, "-c", script], stdout=out)
+    try:
+        watched = subprocess.Popen(
+            [sys.executable, "-m", "doctor", "watch", "--pid", str(process.pid), "--log", str(log), "--json"],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        process.wait(30)
+        output, _ = watched.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    rows = [json.loads(line) for line in output.splitlines()]
+    assert rows[-1]["step"] == 5
+    assert rows[-1]["last"]["loss"] == 0.2
