@@ -56,6 +56,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "watch": ("show a run, live or finished, from any SSH session", "查看一次训练（进行中或已结束），任何 SSH 会话都行"),
     "runs": ("list the runs here and what state they are in", "列出本地的训练及其状态"),
     "report": ("a run as a page to read or send, or two runs side by side", "把一次训练整理成可读、可发送的报告，或并排比较两次训练"),
+    "metrics": ("a run as Prometheus text on 127.0.0.1", "把一次训练以 Prometheus 文本提供在 127.0.0.1 上"),
     "prove": ("whether a run gives the same bits again: its first steps, trained twice and compared", "验证训练能否逐位复现：把前几步训练两遍并比较"),
     "stacks": ("where a process is now: its hottest Python stacks", "某个进程此刻在做什么：最热的 Python 调用栈"),
     "snapshot": ("the environment as a file: export, diff, verify, check, restore", "把环境存成文件：导出、比较、核对、预检、还原"),

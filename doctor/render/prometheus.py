@@ -1,0 +1,112 @@
+"""A run as Prometheus text (exposition format 0.0.4): what it does now, one line a value. What is not known has no line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from runner.events import number
+from runner.state import RunState
+from runner.verdict import verdict_of
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+STATUSES = (
+    "starting",
+    "running",
+    "stalled",
+    "stopped",
+    "interrupted",
+    "completed",
+    "failed",
+    "non-finite",
+    "lost",
+)
+KINDS = ("data", "launch", "compute", "memory", "throttled", "ranks", "evaluating", "saving", "logging", "copying",
+         "cpu-limit", "hung", "unknown")  # fmt: skip
+
+_Row = tuple[str, dict[str, str], float]
+
+_STEP = {"loss": "loss", "lr": "learning_rate", "grad_norm": "gradient_norm", "epoch": "epoch"}
+_GPU = {"utilization_pct": 0.01, "memory_activity_pct": 0.01, "memory_used_bytes": 1, "memory_total_bytes": 1,
+        "temperature_c": 1, "power_w": 1, "power_limit_w": 1, "sm_clock_mhz": 1e6}  # fmt: skip
+_UNITS = {"utilization_pct": "utilization_ratio", "memory_activity_pct": "memory_activity_ratio",
+          "temperature_c": "temperature_celsius", "power_w": "power_watts", "power_limit_w": "power_limit_watts",
+          "sm_clock_mhz": "sm_clock_hertz"}  # fmt: skip
+
+
+def metrics_text(name: str, state: RunState, status: str, now: float) -> str:
+    """Return every value that is known of a run; ``now`` is wall time in seconds since the epoch."""
+    lines: list[str] = []
+    told: set[str] = set()
+    rows = sorted(_rows(state, status, now), key=lambda row: row[0])  # a metric's lines stand together
+    for metric, labels, value in rows:
+        if metric not in told:
+            told.add(metric)
+            lines.append(f"# TYPE doctor_{metric} gauge")
+        shown = ",".join(f'{key}="{_escaped(word)}"' for key, word in {"run": name, **labels}.items())
+        lines.append(f"doctor_{metric}{{{shown}}} {_figure(value)}")
+    return "\n".join([*lines, ""])
+
+
+def _rows(state: RunState, status: str, now: float) -> Iterator[_Row]:
+    yield from _one_of("status", "status", STATUSES, status)
+    yield from _one_of("verdict", "kind", KINDS, verdict_of(state, status, now).kind)
+    yield from (("alert", {"kind": alert.kind}, 1.0) for alert in state.alerts.open())
+    yield "step", {}, float(state.step)
+    if state.steps_total is not None:
+        yield "steps_planned", {}, float(state.steps_total)
+    if state.last_trainer_t is not None:
+        yield "trainer_last_word_timestamp_seconds", {}, state.last_trainer_t
+    for key, metric in _STEP.items():
+        if (value := number(state.last.get(key))) is not None:
+            yield metric, {}, value
+    for curve, metric in (
+        (state.samples_per_s, "samples_per_second"),
+        (state.tokens_per_s, "tokens_per_second"),
+    ):
+        if curve.values:
+            yield metric, {}, curve.values[-1]
+    for key, curve in {"loss": state.eval_loss, **state.metrics}.items():
+        if curve.values:
+            yield "evaluation", {"metric": key}, curve.values[-1]
+    yield from (
+        ("step_split_seconds", {"part": part}, seconds) for part, seconds in state.split_seconds.items()
+    )
+    yield from _machine(state)
+
+
+def _machine(state: RunState) -> Iterator[_Row]:
+    for key, metric, scale in (
+        ("cpu_pct", "process_cpu_cores", 0.01), ("rss_bytes", "process_resident_bytes", 1.0),
+        ("memory_used_bytes", "host_memory_used_bytes", 1.0), ("memory_limit_bytes", "host_memory_limit_bytes", 1.0),
+        ("disk_free_bytes", "run_disk_free_bytes", 1.0), ("cpu_throttled_pct", "cpu_throttled_ratio", 0.01),
+    ):  # fmt: skip
+        if (value := number(state.host.get(key))) is not None:
+            yield metric, {}, value * scale
+    for card in state.gpus.get("gpus") or ():
+        yield from _card(card)
+
+
+def _card(card: dict[str, Any]) -> Iterator[_Row]:
+    labels = {"gpu": str(card.get("index", "?")), "name": str(card.get("name", ""))}
+    for key, scale in _GPU.items():
+        if (value := number(card.get(key))) is not None:
+            yield "gpu_" + _UNITS.get(key, key), labels, value * scale
+    for reason in card.get("throttle_reasons") or ():
+        yield "gpu_throttled", {**labels, "reason": str(reason)}, 1.0
+
+
+def _one_of(metric: str, label: str, words: Sequence[str], current: str) -> Iterator[_Row]:
+    for word in words if current in words else (*words, current):
+        yield metric, {label: word}, float(word == current)
+
+
+def _escaped(word: str) -> str:
+    return word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _figure(value: float) -> str:
+    if math.isfinite(value):
+        return f"{value:.15g}"
+    return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"

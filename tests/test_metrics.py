@@ -1,0 +1,118 @@
+"""``doctor metrics``: every line is one that Prometheus reads, only this machine is answered, and it follows the run."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from doctor.render.prometheus import metrics_text
+from runner.state import fold
+from tests.commands_run import doctor
+from tests.tui.recorded import ONE_4090, RunBuilder, whole_run
+
+# doctor_gpu_power_watts{run="done",gpu="0",name="NVIDIA GeForce RTX 4090"} 401
+LINE = re.compile(
+    r'^[a-z_:]+\{[a-z_]+="(?:[^"\\\n]|\\.)*"(?:,[a-z_]+="(?:[^"\\\n]|\\.)*")*\} (NaN|[+-]Inf|-?[0-9.e+-]+)$'
+)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunBuilder:
+    return whole_run(tmp_path / "done").gpu(**ONE_4090)
+
+
+def values(text: str) -> dict[str, str]:
+    return dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+
+
+def test_every_line_can_be_read_and_every_metric_is_declared_once(run: RunBuilder) -> None:
+    text = doctor("metrics", str(run.run.path), "--once").stdout
+    lines = text.splitlines()
+    declared = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert len(declared) == len(set(declared)) > 10
+    for line in lines:
+        assert line.startswith("# TYPE") or LINE.match(line), line
+    found = values(text)
+    assert found['doctor_step{run="done"}'] == "100"
+    assert found['doctor_status{run="done",status="completed"}'] == "1"
+    assert found['doctor_status{run="done",status="running"}'] == "0"
+    assert found['doctor_evaluation{run="done",metric="accuracy"}'] == "0.96"
+    assert found['doctor_gpu_utilization_ratio{run="done",gpu="0",name="NVIDIA GeForce RTX 4090"}'] == "0.97"
+    assert 'reason="sw-thermal"' in text
+
+
+def test_what_is_not_known_has_no_line_and_names_are_escaped(tmp_path: Path) -> None:
+    from doctor.watching import RunWatcher
+
+    run = RunBuilder(tmp_path / "new").start().steps(1, loss=lambda step: float("nan"))
+    run.gpu(gpus=[{"index": 0, "name": 'a "card"\\\nof mine'}])
+    text = metrics_text('a"b\n', RunWatcher(run.run).poll(), "running", 0.0)
+    assert 'doctor_loss{run="a\\"b\\n"} NaN' in text
+    assert "gpu_power" not in text
+    assert fold(()).step == 0
+    assert all(line.startswith("#") or LINE.match(line) for line in text.splitlines())
+
+
+@pytest.fixture
+def served(run: RunBuilder) -> Iterator[tuple[RunBuilder, int, subprocess.Popen[str]]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "doctor", "metrics", str(run.run.path), "--port", "0"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    port = int(process.stdout.readline().rpartition(":")[2].partition("/")[0])
+    yield run, port, process
+    process.kill()
+    process.wait()
+
+
+def ask(port: int, path: str = "/metrics", host: str = "") -> tuple[int, str, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{port}"})
+    answer = connection.getresponse()
+    return answer.status, answer.headers.get("Content-Type", ""), answer.read().decode()
+
+
+def test_it_follows_the_run_and_ends_on_ctrl_c(served: tuple[RunBuilder, int, subprocess.Popen[str]]) -> None:
+    run, port, process = served
+    status, kind, text = ask(port)
+    assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert values(text)['doctor_step{run="done"}'] == "100"
+    run.start().steps(1, first=101)
+    assert values(ask(port)[2])['doctor_step{run="done"}'] == "101"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+
+
+@pytest.mark.parametrize(
+    ("path", "host"),
+    [("/etc/passwd", ""), ("/metrics", "evil.example")],
+    ids=["another path", "another name"],
+)
+def test_only_what_is_offered_is_answered(
+    served: tuple[RunBuilder, int, subprocess.Popen[str]], path: str, host: str
+) -> None:
+    assert ask(served[1], path, host)[0] == 404
+
+
+def test_a_port_that_is_taken_is_named(served: tuple[RunBuilder, int, subprocess.Popen[str]]) -> None:
+    run, port, _ = served
+    done = doctor("metrics", str(run.run.path), "--port", str(port))
+    assert done.returncode == 2
+    assert str(port) in done.stderr and "--port" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("nowhere",), ("--port", "70000")], ids=["no such run", "no such port"]
+)
+def test_what_cannot_be_served_is_a_usage_error(arguments: tuple[str, ...]) -> None:
+    done = doctor("metrics", *arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
