@@ -21,7 +21,9 @@ _current = "en"
 _translations: gettext.NullTranslations = gettext.NullTranslations()
 
 
-def choose_language(option: str | None, environ: Mapping[str, str] = os.environ, saved: str | None = None) -> str:
+def choose_language(
+    option: str | None, environ: Mapping[str, str] = os.environ, saved: str | None = None
+) -> str:
     """Return ``en`` or ``zh``: the option, else DOCTOR_LANG, else the saved setting, else the locale variables."""
     for asked in (option, environ.get("DOCTOR_LANG"), saved):
         if asked:
