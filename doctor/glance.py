@@ -26,8 +26,8 @@ TAIL_BYTES = 1 << 20
 POINTS = 1500
 """Lines taken from the middle of a file, evenly by bytes."""
 BLOCK_BYTES = 2 << 20
-SEARCH_FOR_S = 0.8
-"""So long the middle is searched for what happened rarely; on a slow disk the rest is left to the whole reading."""
+SEARCH_FOR_S = 1.0
+"""So long the middles are searched for what happened rarely; on a slow disk the rest is left to the whole reading."""
 
 _RARE = re.compile(rb'"kind":"(?:evaluation|checkpoint|run-started|run-finished|on-finish|note)"')
 _DECODER = msgspec.json.Decoder(RunEvent)
@@ -50,7 +50,8 @@ def glance(run: RunDir) -> RunState:
     state = RunState()
     state.is_approximate = True
     paths = sorted(run.events.glob("*.jsonl"))
-    files = [_look_at(path, time.monotonic() + SEARCH_FOR_S / len(paths)) for path in paths]
+    total = max(1, sum(path.stat().st_size for path in paths))
+    files = [_look_at(path, SEARCH_FOR_S * path.stat().st_size / total) for path in paths]
     for seen in heapq.merge(*files, key=lambda seen: seen.t):
         for event in sound_events((seen.event,)):
             if seen.is_from_middle:
@@ -60,7 +61,7 @@ def glance(run: RunDir) -> RunState:
     return state
 
 
-def _look_at(path: Path, until: float) -> Iterator[Seen]:
+def _look_at(path: Path, search_for_s: float) -> Iterator[Seen]:
     size = path.stat().st_size
     if size <= HEAD_BYTES + 2 * TAIL_BYTES:
         yield from (Seen(event.t, False, event) for event, _ in read_events(path))
@@ -72,7 +73,7 @@ def _look_at(path: Path, until: float) -> Iterator[Seen]:
         if offset > HEAD_BYTES:
             break
     tail = _line_after(path, size - TAIL_BYTES)
-    offsets = {*_evenly(path, at, tail), *_rare(path, at, tail, until)}
+    offsets = {*_evenly(path, at, tail), *_rare(path, at, tail, search_for_s)}
     with open(path, "rb") as file:
         for offset in sorted(offsets):
             file.seek(offset)
@@ -108,8 +109,9 @@ def _evenly(path: Path, start: int, end: int) -> Iterator[int]:
                 yield offset
 
 
-def _rare(path: Path, start: int, end: int, until: float) -> Iterator[int]:
+def _rare(path: Path, start: int, end: int, search_for_s: float) -> Iterator[int]:
     """Yield where lines of rare kinds begin between two line beginnings, as far as time allows."""
+    until = time.monotonic() + search_for_s
     with open(path, "rb") as file:
         file.seek(start)
         while start < end and time.monotonic() < until:
