@@ -139,7 +139,7 @@ def read_events(path: Path, offset: int = 0) -> Iterator[tuple[RunEvent, int]]:
     A file that does not exist yet has no events.
     """
     try:
-        file = open(path, "rb")
+        file = open(path, "rb")  # noqa: SIM115 - the with below closes it
     except FileNotFoundError:
         return
     with file:
