@@ -46,6 +46,27 @@ def test_labels_stand_on_the_first_token_of_each_word() -> None:
 
 
 @pytest_train
+def test_a_window_is_divided_by_its_words_or_by_the_sum_of_their_weights() -> None:
+    import torch
+    import torch.nn.functional as F  # noqa: N812
+
+    from runner.token_task import TokenClassification
+
+    labels = torch.tensor([[-100, 1, -100, 0], [0, -100, -100, -100]])
+    logits = torch.randn(2, 4, 2, generator=torch.Generator().manual_seed(1))
+    plain, weighted = (
+        TokenClassification(["O", "X"]),
+        TokenClassification(["O", "X"], 0.1, torch.tensor([1.0, 3.0])),
+    )
+    assert plain.denominator(labels) == 3.0 and weighted.denominator(labels) == 5.0
+    flat, wanted = logits.flatten(0, 1), labels.flatten()
+    mean = float(F.cross_entropy(flat, wanted))
+    assert float(plain.loss_sum(logits, labels)) / 3 == pytest.approx(mean)
+    mean = float(F.cross_entropy(flat, wanted, weight=torch.tensor([1.0, 3.0]), label_smoothing=0.1))
+    assert float(weighted.loss_sum(logits, labels)) / 5 == pytest.approx(mean)
+
+
+@pytest_train
 def test_span_scores_are_of_whole_spans_and_do_not_depend_on_the_batch() -> None:
     import torch
 
