@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import libcst as cst
 from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 
-from doctor.lint.script import parse
+from doctor.lint.script import Script
 
 N = TypeVar("N", bound=cst.CSTNode)
 Change = Callable[[Any], cst.CSTNode]
@@ -38,12 +38,11 @@ class Page:
     """One script, to be rewritten.
 
     Raises:
-        SyntaxError, ValueError: the rules cannot read it.
-        libcst.ParserSyntaxError: libcst cannot.
+        libcst.ParserSyntaxError: libcst cannot read it.
     """
 
-    def __init__(self, source: str, path: str) -> None:
-        self.script = parse(source, path)
+    def __init__(self, source: str, script: Script) -> None:
+        self.script = script
         wrapper = MetadataWrapper(cst.parse_module(source), unsafe_skip_copy=True)
         self.module = wrapper.module
         self.quote = "'" if source.count("'") > source.count('"') else '"'
@@ -102,15 +101,29 @@ class Page:
 
     def applied(self, edits: Edits) -> str:
         """Return the script with ``edits`` made; all else is as it was, to the byte."""
-        changed = self.module.visit(_Applier(edits))
+        changed = self.module.visit(_Applier(edits, self._around(edits)))
         assert isinstance(changed, cst.Module)
         return changed.code
 
+    def _around(self, edits: Edits) -> set[cst.CSTNode]:
+        """Return the nodes that hold something that is edited: nothing else is walked through."""
+        found: set[cst.CSTNode] = set()
+        for edited in (*edits.changes, *edits.before, *edits.after, *edits.removed):
+            node: cst.CSTNode | None = edited
+            while node is not None and node not in found:
+                found.add(node)
+                node = self.parents.get(node)
+        return found
+
 
 class _Applier(cst.CSTTransformer):
-    def __init__(self, edits: Edits) -> None:
+    def __init__(self, edits: Edits, around: set[cst.CSTNode]) -> None:
         super().__init__()
         self.edits = edits
+        self.around = around
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return node in self.around
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
         for change in self.edits.changes.get(original_node, ()):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from doctor.lint import Installed, Problem, problems_in, versions_of
-from doctor.lint.script import parse
+from doctor.lint.script import Script, parse
 from doctor.model import Fix, Snapshot, Text, WriteFile, t
 
 if TYPE_CHECKING:
@@ -122,25 +122,36 @@ def _proposals(
     source: str, path: str, installed: Installed, done: set[Key]
 ) -> Iterator[tuple[Key, Proposal | None]]:
     """Yield what could be done about each finding not in ``done``; None where nothing holds."""
-    page = _page(source, path)
-    problems = problems_in(page.script, installed)
+    try:
+        script = parse(source, path)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise NotRewritable(str(error)) from None
+    problems = problems_in(script, installed)
+    open_items = [(key, item) for key, item in _keyed(script, problems) if key not in done]
+    page = _page(source, script) if open_items else None
+    for key, item in open_items:
+        assert page is not None
+        yield key, _proposal(page, source, item, problems, installed)
+
+
+def _keyed(script: Script, problems: list[Problem]) -> Iterator[tuple[Key, Problem]]:
+    """Yield what a rewrite is registered for, with what names it while the lines move."""
     seen: Counter[tuple[str, str, str]] = Counter()
     for item in problems:
-        text = page.script.lines[item.line - 1].strip() if item.line <= len(page.script.lines) else ""
+        text = script.lines[item.line - 1].strip() if item.line <= len(script.lines) else ""
         seen[item.id, item.about, text] += 1
-        key = (item.id, item.about, text, seen[item.id, item.about, text])
-        if key not in done:
-            yield key, _proposal(page, source, item, problems, installed)
+        if item.id in all_rewrites():
+            yield (item.id, item.about, text, seen[item.id, item.about, text]), item
 
 
-def _page(source: str, path: str) -> Page:
+def _page(source: str, script: Script) -> Page:
     import libcst
 
     from doctor.lint.page import Page
 
     try:
-        return Page(source, path)
-    except (SyntaxError, ValueError, RecursionError, libcst.ParserSyntaxError) as error:
+        return Page(source, script)
+    except (RecursionError, libcst.ParserSyntaxError) as error:
         raise NotRewritable(str(error).partition("\n")[0]) from None
 
 

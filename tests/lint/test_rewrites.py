@@ -186,7 +186,9 @@ def test_one_that_was_refused_is_not_offered_again_and_the_others_are() -> None:
     assert len(found.left) == 1
 
 
-@pytest.mark.parametrize("source", ["def f(:\n", "x = \x00\n", "%pip install x\nimport torch\n"])
+@pytest.mark.parametrize(
+    "source", ["def f(:\n", "x = \x00\n", "%pip install x\nfrom transformers import AdamW\n"]
+)
 def test_what_cannot_be_read_is_said_and_not_rewritten(source: str) -> None:
     with pytest.raises(NotRewritable):
         rewrite_source(source, lambda one: True, NOW)
@@ -200,7 +202,7 @@ FIXED = "import torch\nfrom torch.optim import AdamW  # 优化器\nm = torch.loa
 @pytest.fixture
 def facts(tmp_path: Path) -> Path:
     from doctor.machine import encode_snapshot
-    from doctor.model import Facts, Distribution, Packages, Snapshot, ok
+    from doctor.model import Distribution, Facts, Packages, Snapshot, ok
 
     items = tuple(Distribution(name=name, version=version) for name, version in NOW.items())
     path = tmp_path / "facts.json"
