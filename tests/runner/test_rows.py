@@ -101,7 +101,7 @@ def _jsonl(path: Path) -> None:
 
 @writer("a.parquet")
 def _parquet(path: Path) -> None:
-    import pyarrow  # type: ignore[import-untyped]
+    import pyarrow
     import pyarrow.parquet  # type: ignore[import-untyped]
 
     table = pyarrow.table({"text": ['one, "two"\nthree', "four"], "label": [1, 0]})
