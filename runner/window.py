@@ -227,12 +227,14 @@ class Windows:
         span = seconds if self._spoke_at is None else max(0.0, event.t - self._spoke_at)
         self._spoke_at = event.t
         split = event.data.get("split") or {} if event.kind == "step" else {}
+        parts = [(name, number(part) or 0.0) for name, part in split.items()]
         for window in (self.whole, self._bucket(event.t)):
             window.span_s += span
             if event.kind == "step":
                 window.steps += 1
-                for name, part in split.items():
-                    window.split_s[name] = window.split_s.get(name, 0.0) + (number(part) or 0.0)
+                split_s = window.split_s
+                for name, part in parts:
+                    split_s[name] = split_s.get(name, 0.0) + part
             elif event.kind == "evaluation":
                 window.evaluation_s += seconds
             else:

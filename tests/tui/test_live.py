@@ -74,7 +74,7 @@ def test_a_start_that_the_machine_forbids_begins_nothing(
     recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCTOR_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr(service, "examine", lambda python=None: service.load(recorded))
+    monkeypatch.setattr(service, "examine", lambda python=None, sections=None: service.load(recorded))
     bare = msgspec.structs.replace(HEALTHY_FACTS, torch=Reading(status="absent"), packages=ok(Packages()))
     recorded.write_bytes(encode_snapshot(Snapshot(facts=bare)))
     source = LiveSource()
