@@ -40,6 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> int:
     from doctor import service
     from doctor.commands.check import load_or_examine
+    from doctor.commands.reading import script_or_complaint
     from doctor.model import LEVELS
 
     asked = lint_fix.is_asked_for(namespace)
@@ -49,8 +50,8 @@ def run(namespace: argparse.Namespace) -> int:
         paths = [path for path, _ in sources]
         if namespace.diff:
             return lint_fix.print_patch(namespace, paths, snapshot)
-        lint_fix.rewrite(namespace, paths, snapshot)
-        sources, unread = _sources(namespace.files)
+        written = lint_fix.rewrite(namespace, paths, snapshot)
+        sources = [(path, script_or_complaint(path) if path in written else text) for path, text in sources]
     findings = [found for path, source in sources for found in service.lint(source, str(path), snapshot)]
     print(_render(namespace, findings, len(sources)))
     worst = LEVELS.index(namespace.fail_on)

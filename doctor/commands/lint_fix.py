@@ -65,13 +65,17 @@ def print_patch(namespace: argparse.Namespace, paths: list[Path], snapshot: Snap
         made, left = made + len(found[1]), left + found[2]
         _show_diff(path, read[1], found[0], sys.stdout)
     complain(
-        t("rewrites: {count}; left out, as they may change what a script does (--unsafe takes them in): {left}", count=made, left=left)
+        t(
+            "rewrites: {count}; left out, as they may change what a script does (--unsafe takes them in): {left}",
+            count=made,
+            left=left,
+        )
     )
     return Exit.FOUND if made else Exit.OK
 
 
-def rewrite(namespace: argparse.Namespace, paths: list[Path], snapshot: Snapshot) -> None:
-    """Show, ask for and make the rewrites of ``paths``, as one change of the journal.
+def rewrite(namespace: argparse.Namespace, paths: list[Path], snapshot: Snapshot) -> list[Path]:
+    """Show, ask for and make the rewrites of ``paths``, as one change of the journal; return the files written.
 
     Raises:
         CommandError: the journal cannot be written, or a change of before is half done.
@@ -85,6 +89,8 @@ def rewrite(namespace: argparse.Namespace, paths: list[Path], snapshot: Snapshot
         complain(t("Nothing was changed: --yes does it, in a terminal it is asked for."))
     else:
         _write(changed, may_ask=asks)
+        return [one.path for one in changed]
+    return []
 
 
 def _decided(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -284,3 +285,46 @@ def test_the_hooks_of_pre_commit_are_commands_that_we_have(tmp_path: Path, facts
     (tmp_path / "train.py").write_text(FIXED.replace("torch.load", "str"))
     for entry in entries:
         assert doctor(tmp_path, *entry[1:], "--facts", str(facts), "train.py").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("answers", "after"),
+    [
+        ("n\nn\n", SCRIPT),
+        ("y\nn\n", FIXED),
+        ("n\ny\n", SCRIPT.replace("load('x')", "load('x', weights_only=False)")),
+    ],
+    ids=["no, no", "the safe ones", "only the one that is asked for by itself"],
+)
+def test_in_a_terminal_each_unsafe_rewrite_is_asked_for_by_itself(
+    tmp_path: Path, facts: Path, answers: str, after: str
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "DOCTOR_STATE_DIR": str(tmp_path / "state"), "LC_ALL": "C.UTF-8"}
+    command = [
+        sys.executable,
+        "-m",
+        "doctor",
+        "--lang",
+        "en",
+        "lint",
+        "--facts",
+        str(facts),
+        "--fix",
+        "train.py",
+    ]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdin=theirs, stdout=theirs) as process:
+        os.close(theirs)
+        os.write(ours, answers.encode())
+        shown = b""
+        while True:
+            try:
+                shown += os.read(ours, 4096)
+            except OSError:  # the other end is closed: it is through
+                break
+        process.wait(timeout=60)
+    os.close(ours)
+    assert script.read_text() == after
+    assert b"may not be what you want" in shown
