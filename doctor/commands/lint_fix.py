@@ -15,7 +15,6 @@ from runner.strings import printable, shown
 from runner.text import t
 
 if TYPE_CHECKING:
-    from doctor.journal import Journal
     from doctor.lint.rewrites import Proposal
     from doctor.model import Snapshot
 
@@ -190,7 +189,7 @@ def _write(changed: list[Changed], may_ask: bool) -> None:
     fix = as_fix({printable(str(one.path.absolute())): one.text for one in changed})
     try:
         with service.change_machine(waiting) as journal:
-            _refuse_what_moved(changed, journal)
+            _refuse_what_moved(changed)
             for half in journal.half_done():
                 repair(journal, half, may_ask)
             applied = service.apply_fix(journal, fix, lambda number, step: True, teller)
@@ -201,7 +200,7 @@ def _write(changed: list[Changed], may_ask: bool) -> None:
         raise CommandError(applied.error or t("nothing was rewritten"))
 
 
-def _refuse_what_moved(changed: list[Changed], journal: Journal) -> None:
+def _refuse_what_moved(changed: list[Changed]) -> None:
     """A file that was saved while the question stood is not overwritten."""
     for one in changed:
         if one.path.read_bytes() != one.raw:
