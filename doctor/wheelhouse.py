@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from doctor.probes.target import Target
 
 DOWNLOAD_DEADLINE_S = 3600.0
-EXTRAS = ("tui", "train", "stacks", "demo")
+EXTRAS = ("tui", "train", "stacks", "lint", "peft", "trackers", "demo")
 SCRIPT = "install.sh"
 
 
