@@ -86,6 +86,11 @@ def test_names_in_a_snapshot_cannot_drive_the_terminal(tmp_path: Path) -> None:
         assert len(done.stdout) < 12_000, verb
 
 
+def test_a_folder_without_a_snapshot_says_which_file_is_missing(tmp_path: Path) -> None:
+    done = doctor("check", "--facts", str(tmp_path))
+    assert (done.returncode, f"{tmp_path}/snapshot.json: No such file" in done.stderr) == (2, True)
+
+
 def test_an_unknown_key_is_noted_and_the_rest_is_judged(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(b'{"schema": 1, "later": 1, "facts": {"quantum": {"status": "ok"}}}')
     done = doctor("check", "--facts", "a.json", "--json", cwd=tmp_path)

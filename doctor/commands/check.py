@@ -176,7 +176,8 @@ def load_or_examine(
     except BadSnapshot as error:
         raise CommandError(error.text, Exit.USAGE) from None
     except OSError as error:
-        text = t("cannot read {file}: {error}", file=str(facts), error=error.strerror or str(error))
+        name = str(error.filename or facts)  # of a folder: the snapshot that is not in it
+        text = t("cannot read {file}: {error}", file=name, error=error.strerror or str(error))
         raise CommandError(text, Exit.USAGE) from None
 
 
