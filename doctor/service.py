@@ -107,9 +107,7 @@ def shareable(snapshot: Snapshot, live: bool) -> Snapshot:
     return redact(snapshot)
 
 
-def explain(
-    text: str, snapshot: Snapshot | None, script: tuple[str, str] | None = None
-) -> Explanation:
+def explain(text: str, snapshot: Snapshot | None, script: tuple[str, str] | None = None) -> Explanation:
     """Say what an error text means, each cause held against ``snapshot`` and a ``script`` (source, name)."""
     from doctor.explain import explain
 
@@ -238,7 +236,11 @@ def start_command(plan: CommandPlan, snapshot: Snapshot, run_dir: Path | None = 
 
 
 def prove(
-    name: str, steps: int, python: str | None = None, overrides: Sequence[str] = (), tell: Callable[[Text], None] = print
+    name: str,
+    steps: int,
+    python: str | None = None,
+    overrides: Sequence[str] = (),
+    tell: Callable[[Text], None] = print,
 ) -> Proved:
     """Train the first steps of a run's plan, or a profile's, twice and compare every bit; keep it in RUN/proof.json.
 
@@ -465,7 +467,10 @@ def diff_snapshots(a: str, b: str, python: str | None = None) -> Diff:
 
 
 def verify_snapshot(
-    name: str, level: Level = "record", python: str | None = None, tell: Callable[[str, int, int], None] | None = None
+    name: str,
+    level: Level = "record",
+    python: str | None = None,
+    tell: Callable[[str, int, int], None] | None = None,
 ) -> Verification:
     """Hold this environment against a snapshot, down to ``level``. ``tell(package, done, total)`` while files are read."""
     from doctor.probes import Context
@@ -528,11 +533,17 @@ def restore_commands(plan: RestorePlan, folder: Path, python: Path, options: Opt
     """Return every command of a restore in order, for showing."""
     from doctor.restore import install_argv, venv_argv
 
-    return [venv_argv(python, folder, options.uv), *(install_argv(phase, folder, options) for phase in plan.phases)]
+    return [
+        venv_argv(python, folder, options.uv),
+        *(install_argv(phase, folder, options) for phase in plan.phases),
+    ]
 
 
 def restore_options(
-    consents: Sequence[str] = (), find_links: Sequence[str] = (), no_index: bool = False, installer: str | None = None
+    consents: Sequence[str] = (),
+    find_links: Sequence[str] = (),
+    no_index: bool = False,
+    installer: str | None = None,
 ) -> Options:
     """Return how to install; ``installer`` is pip or uv, None: uv where it asks the same indexes as pip."""
     from doctor.probes import Context
@@ -572,7 +583,9 @@ def resolve_snapshot(name: str, output: str | None, overwrite: bool = False) -> 
 
     path, snapshot = find_snapshot(name)
     target = Path(output) if output else Path(f"{path.stem}-resolved.json")
-    public = [line for line in read_indexes(Context(), None, {}) if line.url.startswith(("http://", "https://"))]
+    public = [
+        line for line in read_indexes(Context(), None, {}) if line.url.startswith(("http://", "https://"))
+    ]
     found = resolve(snapshot, public, dict(os.environ))  # a folder of this machine is nowhere else
     write_snapshot(found.snapshot, target, overwrite)
     return target, found

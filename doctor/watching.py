@@ -132,20 +132,12 @@ def list_runs(home: Path | None = None) -> list[RunSummary]:
     """
     folder = home or runs_home()
     try:
-        paths = [path for path in folder.iterdir() if _may_be_run(path)]
+        paths = [path for path in folder.iterdir() if is_run(path)]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError:
         return [_unreadable(str(folder), folder)]
     return sorted((summarise(RunDir(path)) for path in paths), key=lambda row: -(row.started_at or 0.0))
-
-
-def _may_be_run(path: Path) -> bool:
-    """Another user's folder that may not be looked into is listed, as one that could not be read."""
-    try:
-        return is_run(path)
-    except PermissionError:
-        return True
 
 
 def summarise(run: RunDir) -> RunSummary:

@@ -122,7 +122,11 @@ def new_run_name(profile_name: str, now: datetime) -> str:
 
 
 def is_run(path: Path) -> bool:
-    return (path / "plan.json").is_file()
+    """Return whether a run lies at ``path``; one that may not be entered counts as one (its reader says so)."""
+    try:
+        return (path / "plan.json").is_file()
+    except PermissionError:
+        return True
 
 
 def find_run(name: str) -> RunDir:

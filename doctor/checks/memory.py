@@ -158,7 +158,9 @@ def no_process_was_killed_for_memory(
     container: Reading[Container], kernel_log: Reading[KernelLog], incident: Reading[Incident]
 ) -> Iterator[Finding]:
     """Has the kernel killed processes for want of host memory?"""
-    lines = kernel_log.value.lines if kernel_log.value else ()
+    # In a container the kernel's log is the host's: a kill in it may be a neighbour's.
+    inside = container.value.inside if container.value else None
+    lines = kernel_log.value.lines if kernel_log.value and inside is not True else ()
     found = next(
         ((index, match) for index, line in enumerate(lines) if (match := _KILLED.search(line))), None
     )
@@ -166,7 +168,8 @@ def no_process_was_killed_for_memory(
     ended = incident.value
     if not (found or count or (ended and (ended.oom_killed or ended.exit_code == 137))):
         return
-    sure = bool(found or count or (ended and ended.oom_killed))
+    # A kill some time ago is worth knowing; only a run that ended so makes it a warning.
+    sure = bool(ended and (ended.oom_killed or (ended.exit_code == 137 and (found or count))))
     yield Finding(
         id="process-killed-for-memory",
         level="warn" if sure else "note",
@@ -196,7 +199,9 @@ def no_process_was_killed_for_memory(
 
 # Tried to allocate 1.50 GiB. ... Of the allocated memory 17.11 GiB is allocated by PyTorch, and 5.43 GiB is reserved by PyTorch but unallocated.
 _TRIED = re.compile(r"Tried to allocate (\d+(?:\.\d+)?) ([KMG])iB")
-_ALLOCATED = re.compile(r"(\d+(?:\.\d+)?) ([KMG])iB is allocated by PyTorch|(\d+(?:\.\d+)?) ([KMG])iB already allocated")
+_ALLOCATED = re.compile(
+    r"(\d+(?:\.\d+)?) ([KMG])iB is allocated by PyTorch|(\d+(?:\.\d+)?) ([KMG])iB already allocated"
+)
 _UNALLOCATED = re.compile(r"(\d+(?:\.\d+)?) ([KMG])iB is reserved by PyTorch but unallocated")
 # 20.15 GiB already allocated; 1.20 GiB free; 26.01 GiB reserved in total by PyTorch
 _RESERVED = re.compile(r"(\d+(?:\.\d+)?) ([KMG])iB reserved in total")

@@ -217,3 +217,21 @@ def distributions_have_their_files(packages: Packages, python: Reading[Python]) 
                     version=item.version,
                 ),
             )
+
+
+@check("python-cannot-run")
+def the_interpreter_runs(python: Python) -> Iterator[Finding]:
+    """Does the judged interpreter run at all?"""
+    why = python.unread.get("executable")
+    if why is None:
+        return
+    yield Finding(
+        id="python-cannot-run",
+        level="fail",
+        subject=python.executable or "python",
+        title=t("{python} cannot be run: {why}", python=python.executable or "python", why=str(why)),
+        advice=t(
+            "Make the environment anew: its base Python was removed or is for another machine (`python3 -m venv --clear DIR`)."
+        ),
+        evidence=evidence(python__executable=python.executable, python__chosen_by=python.chosen_by),
+    )

@@ -179,9 +179,8 @@ def lint_source(
     """
     if versions is None:
         versions = versions_of(snapshot)
-    code = _notebook_code(source) if path.endswith(".ipynb") else source
     try:
-        script = parse(code, path)
+        script = parse(_notebook_code(source) if path.endswith(".ipynb") else source, path)
     except (SyntaxError, ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None) or 1
         title = t("{place} could not be read as Python: {error}", place=f"{path}:{line}", error=str(error))
@@ -231,10 +230,23 @@ def _silenced(script: Script, item: Problem) -> bool:
 
 
 def _notebook_code(source: str) -> str:
-    """Return the code cells of a notebook as one script, cell after cell."""
+    """Return the code cells of a notebook as one script, cell after cell.
+
+    Raises:
+        ValueError: it is not a notebook.
+    """
     try:
-        cells = json.loads(source).get("cells", [])
-    except (ValueError, AttributeError):
-        return source
-    code = ["".join(cell.get("source", [])) for cell in cells if cell.get("cell_type") == "code"]
+        tree = json.loads(source)
+    except ValueError as error:
+        raise ValueError(f"not a notebook: {error}") from None
+    cells = tree.get("cells") if isinstance(tree, dict) else None
+    if not isinstance(cells, list):
+        raise ValueError("not a notebook: it has no list of cells")
+    code = [
+        "".join(map(str, cell["source"]))
+        if isinstance(cell.get("source"), list)
+        else str(cell.get("source", ""))
+        for cell in cells
+        if isinstance(cell, dict) and cell.get("cell_type") == "code"
+    ]
     return "\n\n".join(code)

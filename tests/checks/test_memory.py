@@ -125,7 +125,12 @@ def test_kills_are_named_from_every_source() -> None:
     line = "[123.4] Out of memory: Killed process 4121 (python) total-vm:90GB"
     found = the("process-killed-for-memory", kernel_log=KernelLog(lines=("eth0 up", line)))
     assert "python (pid 4121)" in str(found.title)
-    assert said(container=Container(oom_kill_count=2))["process-killed-for-memory"] == "warn"
+    assert found.level == "note"
+    assert said(container=Container(oom_kill_count=2))["process-killed-for-memory"] == "note"
+    ended = said(container=Container(oom_kill_count=2), incident=Incident(exit_code=137))
+    assert ended["process-killed-for-memory"] == "warn"
+    neighbours = said(container=Container(inside=True), kernel_log=KernelLog(lines=(line,)))
+    assert "process-killed-for-memory" not in neighbours
     assert said(incident=Incident(exit_code=137))["process-killed-for-memory"] == "note"
     assert said(incident=Incident(exit_code=137, oom_killed=True))["process-killed-for-memory"] == "warn"
     assert said(incident=Incident(exit_code=1), container=Container(oom_kill_count=0)) == {}

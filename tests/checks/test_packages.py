@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.model import Distribution, Packages, Python, Reading, Torch
+from doctor.model import Distribution, Packages, Python, Reading, Torch, t
 from tests.checks.judged import findings, loud, said, torch, variables
 
 HOME = "/root/.local/lib/python3.12/site-packages"
@@ -128,3 +128,9 @@ def test_files_missing_from_another_distribution_are_a_warning() -> None:
         )
     )
     assert loud(packages=cut) == {"distribution-files-missing": "warn"}
+
+
+def test_an_interpreter_that_does_not_run_is_a_failure_and_one_that_does_is_not() -> None:
+    dead = Python(executable="/v/bin/python", unread={"executable": t("its link leads nowhere")})
+    assert said(python=dead)["python-cannot-run"] == "fail"
+    assert "python-cannot-run" not in said(python=Python(executable="/v/bin/python"))

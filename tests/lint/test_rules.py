@@ -262,6 +262,14 @@ def test_a_notebooks_code_cells_are_read_and_magics_are_not() -> None:
     assert [item.id for item in lint_source(notebook, NOW, "a.ipynb")] == ["removed-import"]
 
 
+@pytest.mark.parametrize(
+    "source", ['{"cells": "no"}', "[]", "{", '{"cells": [1, {"cell_type": "code", "source": "x ="}]}']
+)
+def test_a_broken_notebook_is_unknown_never_fine(source: str) -> None:
+    (found,) = lint_source(source, NOW, "a.ipynb")
+    assert (found.id, found.level) == ("syntax-error", "unknown")
+
+
 @pytest.mark.parametrize("source", ["def f(:\n", "print 'x'\n", "x = \x00\n", "(" * 500])
 def test_what_is_not_python_is_unknown_never_fine(source: str) -> None:
     (found,) = lint_source(source, NOW)
