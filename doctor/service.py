@@ -115,10 +115,17 @@ def explain(text: str, snapshot: Snapshot | None, script: tuple[str, str] | None
 
 
 def lint(source: str, path: str, snapshot: Snapshot | None) -> list[Finding]:
-    """Say what is wrong in a training script; ``snapshot`` gives the versions and the card to judge by."""
-    from doctor.lint import lint_source
+    """Say what is wrong in a training script; ``snapshot`` gives the versions and the card to judge by.
 
-    return lint_source(source, None, path, snapshot)
+    Where TorchFix is installed beside us, its rules are asked too.
+    """
+    from doctor.lint import lint_source
+    from doctor.lint.torchfix import is_installed, torchfix_findings
+
+    found = lint_source(source, None, path, snapshot)
+    if path.endswith(".ipynb") or not is_installed():
+        return found
+    return found + torchfix_findings(source, path, found)
 
 
 def rewrite_script(

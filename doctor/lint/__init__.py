@@ -59,7 +59,7 @@ RULE_IDS = (
     "last-window-dropped", "learning-rate-too-high", "loss-kept-as-tensor", "needed-package-missing", "numpy-worker-seed",
     "onnx-dynamo-default-dynamic-axes", "onnx-export-in-train-mode", "onnx-fixed-axes", "onnx-input-order-mismatch", "oom-cleanup-skipped", "oom-retry-inside-except", "optimizer-before-cuda", "override-signature-changed",
     "padding-to-max-length", "reentrant-checkpoint-frozen-inputs", "removed-argument", "removed-import", "resume-not-bitwise", "seeds-missing",
-    "syntax-error", "token-id-out-of-vocab", "torch-load-weights-only-default", "unknown-argument", "unscale-twice",
+    "syntax-error", "torchfix", "token-id-out-of-vocab", "torch-load-weights-only-default", "unknown-argument", "unscale-twice",
     "vocab-file-splitlines-corruption", "zero-grad-missing",
 )  # fmt: skip
 
@@ -191,7 +191,7 @@ def lint_source(
 def problems_in(script: Script, installed: Installed) -> list[Problem]:
     """Return what the rules find and no comment silences, in the order of its lines."""
     problems = [found for one in all_rules() for found in one(script, installed)]
-    kept = [item for item in problems if not _silenced(script, item)]
+    kept = [item for item in problems if not is_silenced(script, item.line, item.id)]
     return sorted(kept, key=lambda item: (item.line, item.id))
 
 
@@ -223,10 +223,11 @@ def _finding(script: Script, item: Problem) -> Finding:
 _IGNORE = re.compile(r"#\s*doctor:\s*ignore(?:\[(?P<ids>[\w\s,\-]+)\])?")
 
 
-def _silenced(script: Script, item: Problem) -> bool:
-    line = script.lines[item.line - 1] if 0 < item.line <= len(script.lines) else ""
+def is_silenced(script: Script, line_number: int, finding_id: str) -> bool:
+    """Return whether a comment on that line silences ``finding_id``."""
+    line = script.lines[line_number - 1] if 0 < line_number <= len(script.lines) else ""
     hit = _IGNORE.search(line)
-    return bool(hit) and (hit["ids"] is None or item.id in re.split(r"[\s,]+", hit["ids"]))  # type: ignore[index]
+    return bool(hit) and (hit["ids"] is None or finding_id in re.split(r"[\s,]+", hit["ids"]))  # type: ignore[index]
 
 
 def _notebook_code(source: str) -> str:

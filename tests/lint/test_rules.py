@@ -198,6 +198,7 @@ def test_every_rule_id_has_a_row() -> None:
         "needed-package-missing",
         "flash-attn-unsupported-gpu",
         "syntax-error",
+        "torchfix",
     }
     assert {row[0] for row in TWINS} | {row[0] for row in NOTES} | other == set(RULE_IDS)
 
