@@ -112,7 +112,8 @@ class InstallPackagesAct(Act[InstallPackages]):
         if file.exists():  # else it was cut off before anything was installed
             saved = msgspec.json.decode(file.read_bytes(), type=list[Saved])
             spoilt = [path for one in saved for path in damaged(one)]
-            if spoilt and not is_back:
+            is_over = is_back and not any(Path(one.kept).exists() for one in saved)
+            if spoilt and not is_over:
                 raise Refused(t("{count} of the kept files are gone or were written over, {first} among them: nothing was put back", count=len(spoilt), first=spoilt[0]))  # fmt: skip
             for one in saved if not spoilt else ():
                 restore(one)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -30,15 +31,19 @@ class Leave(Exception):  # noqa: N818 - a request, not an error
     """The second Ctrl-C."""
 
 
-class _Signals:
-    """Ctrl-C once, or SIGTERM: the trainer saves and leaves. Ctrl-C again: only this terminal leaves."""
+class Signals:
+    """Ctrl-C once, or SIGTERM: the trainer saves and leaves. Ctrl-C again: only this terminal leaves.
 
-    def __init__(self, started: StartedRun) -> None:
-        self._started = started
+    Entered before the trainer is started, so that a signal while it starts is answered as soon as it is there.
+    """
+
+    def __init__(self) -> None:
+        self._started: StartedRun | None = None
         self._interrupts = 0
+        self._waiting = False
         self._before: dict[int, Any] = {}
 
-    def __enter__(self) -> _Signals:
+    def __enter__(self) -> Signals:
         for signal_number in (signal.SIGINT, signal.SIGTERM):
             self._before[signal_number] = signal.signal(signal_number, self._on_signal)
         return self
@@ -47,19 +52,46 @@ class _Signals:
         for signal_number, handler in self._before.items():
             signal.signal(signal_number, handler)
 
-    def _on_signal(self, signal_number: int, frame: FrameType | None) -> None:
-        from doctor.trainer_pid import signal_trainer
+    def answer_for(self, started: StartedRun) -> None:
+        """The trainer is there; a signal that came before is handed on now."""
+        self._started = started
+        if self._waiting:
+            self._stop(started)
 
+    def _on_signal(self, signal_number: int, frame: FrameType | None) -> None:
         if signal_number == signal.SIGINT:
             self._interrupts += 1
             if self._interrupts > 1:
                 raise Leave
-        signal_trainer(self._started.run)
+        if self._started is None:
+            self._waiting = True
+        else:
+            self._stop(self._started)
+
+    def _stop(self, started: StartedRun) -> None:
+        from doctor.trainer_pid import signal_trainer
+
+        signal_trainer(started.run)
         complain(say("saving and stopping ... (Ctrl-C again leaves at once; the run still saves)"))
 
 
+def begin(
+    start: Callable[[], StartedRun], detach: bool = False, tell: Callable[[StartedRun], None] | None = None
+) -> int:
+    """Start a run with the signals already ours, and show it until it ends (``detach``: until it stands)."""
+    with Signals() as signals:
+        try:
+            started = start()
+        except Leave:
+            return Exit.INTERRUPTED
+        signals.answer_for(started)
+        if tell is not None:
+            tell(started)
+        return detached(started) if detach else attach(started)
+
+
 def attach(started: StartedRun, stream: TextIO | None = None) -> int:
-    """Show progress until the trainer ends; return the run's own exit status."""
+    """Show progress until the trainer ends; return the run's own exit status. Called within :class:`Signals`."""
     from doctor.watching import RunWatcher
 
     stream = stream or sys.stdout
@@ -68,8 +100,7 @@ def attach(started: StartedRun, stream: TextIO | None = None) -> int:
         complain(started.sampler_why)
     watcher = RunWatcher(started.run)
     try:
-        with _Signals(started):
-            _follow(started, watcher, Progress(stream))
+        _follow(started, watcher, Progress(stream))
     except Leave:
         complain(say(t("left; the run goes on saving: doctor watch {name}", name=str(started.run.path))))
         return Exit.INTERRUPTED

@@ -10,6 +10,7 @@ from doctor.commands.run import plan, refuse_if_it_would_fail, start
 from doctor.language import say
 
 if TYPE_CHECKING:
+    from doctor.launch import StartedRun
     from doctor.running import PlannedRun
 
 PROFILE = "quickstart"
@@ -28,18 +29,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    from doctor.commands.attached import attach
-    from doctor.commands.watch import open_full_screen
+    from doctor.commands.attached import begin
 
     planned = plan(PROFILE, namespace.overrides, namespace.python)
     _show_check(planned)
     refuse_if_it_would_fail(planned, namespace.anyway)
-    started = start(planned, None)
-    if not namespace.no_view and sys.stdout.isatty() and sys.stdin.isatty():
-        open_full_screen(
-            str(started.run.path)
-        )  # leaving it leaves the run alone; the progress line goes on below
-    return attach(started)
+    wants_view = not namespace.no_view and sys.stdout.isatty() and sys.stdin.isatty()
+    return begin(lambda: start(planned, None), tell=_open_view if wants_view else None)
+
+
+def _open_view(started: StartedRun) -> None:
+    """Open the full screen; leaving it leaves the run alone, and the progress line goes on below."""
+    from doctor.commands.watch import open_full_screen
+
+    open_full_screen(str(started.run.path))
 
 
 def _show_check(planned: PlannedRun) -> None:

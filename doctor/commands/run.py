@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,7 +95,7 @@ def run(namespace: argparse.Namespace) -> int:
         print("\n".join(plan_lines(planned)))
         return Exit.FOUND if planned.failures or planned.missing else Exit.OK
     refuse_if_it_would_fail(planned, namespace.anyway)
-    return _go(start(planned, namespace.run_dir), namespace.detach)
+    return _begin(lambda: start(planned, namespace.run_dir), namespace.detach)
 
 
 def _supervise(namespace: argparse.Namespace) -> int:
@@ -186,15 +186,18 @@ def _resume(namespace: argparse.Namespace) -> int:
             say("--resume takes the run as it was planned: no profile, --set, --run-dir or --dry-run"),
             Exit.USAGE,
         )
-    try:
-        started = service.resume_run(namespace.resume, namespace.python)
-    except FileNotFoundError as error:
-        raise CommandError(no_such_run(namespace.resume, error), Exit.USAGE) from None
-    except LaunchError as error:
-        raise CommandError(error.text) from None
-    except PlanError as error:
-        raise CommandError(error.problem, Exit.USAGE) from None
-    return _go(started, namespace.detach)
+
+    def resume() -> StartedRun:
+        try:
+            return service.resume_run(namespace.resume, namespace.python)
+        except FileNotFoundError as error:
+            raise CommandError(no_such_run(namespace.resume, error), Exit.USAGE) from None
+        except LaunchError as error:
+            raise CommandError(error.text) from None
+        except PlanError as error:
+            raise CommandError(error.problem, Exit.USAGE) from None
+
+    return _begin(resume, namespace.detach)
 
 
 def no_such_run(name: str, error: FileNotFoundError) -> str:
@@ -294,7 +297,7 @@ def start(planned: PlannedRun, run_dir: Path | None) -> StartedRun:
         raise CommandError(error.text) from None
 
 
-def _go(started: StartedRun, detach: bool) -> int:
-    from doctor.commands.attached import attach, detached
+def _begin(how: Callable[[], StartedRun], detach: bool) -> int:
+    from doctor.commands.attached import begin
 
-    return detached(started) if detach else attach(started)
+    return begin(how, detach)

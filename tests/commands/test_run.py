@@ -111,6 +111,18 @@ def test_ctrl_c_saves_and_the_exit_status_is_the_runs_own(doctor: Doctor, folder
     assert "doctor run --resume" in out
 
 
+def test_ctrl_c_while_the_trainer_is_being_started_is_answered_too(doctor: Doctor, folder: Path) -> None:
+    process = start(doctor, how="slow")
+    end = time.monotonic() + 20
+    while not (folder / "runs" / "one" / "trainer.pid").exists():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    code, _, err = ended(process)
+    assert code == 143, err
+    assert "saving and stopping" in err
+
+
 def test_a_second_ctrl_c_leaves_at_once_and_the_trainer_goes_on(doctor: Doctor, folder: Path) -> None:
     process = start(doctor, how="slow")
     watcher = wait_for_step(folder, process)

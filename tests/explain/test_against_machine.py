@@ -59,10 +59,14 @@ def with_transformers(version: str) -> Snapshot:
 @pytest.mark.parametrize(
     ("script", "confirmed", "refuted", "in_script"),
     [
-        pytest.param(None, (), (), ("removed-argument",), id="no script was given"),
+        pytest.param(
+            None, ("removed-argument",), (), (), id="no script was given: the log and the versions say it"
+        ),
         pytest.param(OLD_SCRIPT, ("removed-argument",), (), (), id="the script has it"),
         pytest.param(NEW_SCRIPT, (), ("removed-argument",), (), id="the script has it not"),
-        pytest.param("def broken(:", (), (), ("removed-argument",), id="the script cannot be read"),
+        pytest.param(
+            "def broken(:", ("removed-argument",), (), (), id="the script cannot be read: the log says it"
+        ),
     ],
 )
 def test_what_stands_in_a_script_is_looked_for_there(

@@ -330,11 +330,17 @@ def clean_data() -> Snapshot:
     return machine({"data": data, "incident": Incident(torch_reserved_bytes=9 << 30, torch_allocated_bytes=9 << 30, oom_tried_bytes=1 << 30)})  # fmt: skip
 
 
+def clean_log() -> Snapshot:
+    """A log without a failure, of an environment whose names and arguments are all there."""
+    found = packages(transformers="5.24.0", torch="2.13.0")
+    return machine({"packages": found, "incident": Incident(log_lines=("step 1",))})
+
+
 def test_every_cause_that_a_check_gives_is_refuted_by_some_machine() -> None:
     looked: set[str] = set()
     ids_of = {one.name: one.ids for one in all_checks()}
     recorded = [load_snapshot(path) for path in sorted(MACHINES.glob("*.json"))]
-    for snapshot in (*recorded, clean_data()):
+    for snapshot in (*recorded, clean_data(), clean_log()):
         report = judge(snapshot)
         looked.update(name for check in report.passed for name in ids_of[check])
     given = {name for ids in ids_of.values() for name in ids}

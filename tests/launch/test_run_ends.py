@@ -17,6 +17,7 @@ from runner.rundir import RunDir
 def run(tmp_path: Path) -> RunDir:
     run = RunDir(tmp_path)
     run.make()
+    run.plan.write_text("{}")
     writer = EventWriter(run.events / "trainer-0.jsonl", "trainer-0", clock=iter(range(10**6)).__next__)
     writer.write("run-started", steps_total=3000, device="cpu")
     for step in range(1, 3001):
