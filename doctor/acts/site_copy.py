@@ -107,6 +107,8 @@ def restore(saved: Saved) -> None:
     for item in saved.items:
         if item.kind == "folder":
             os.chmod(folder / item.path, item.mode)  # noqa: PTH101
+        elif item.kind == "file" and item.size == 0:  # the one kind that may have been opened anew
+            os.utime(folder / item.path, ns=(item.mtime_ns, item.mtime_ns))
 
 
 def _same_bytes(item: Item, kept: Path) -> bool:

@@ -1,6 +1,6 @@
 """TorchFix's rules over a script, where TorchFix is installed: its findings beside ours, levels by what they mean.
 
-TorchFix (extra ``lint``) knows no installed versions. What it calls removed is therefore a warning and never a failure;
+TorchFix (extra ``torchfix``) knows no installed versions. What it calls removed is therefore a warning and never a failure;
 what is deprecated, slow or a matter of style is a note. A line on which one of our own rules spoke is left to it.
 """
 

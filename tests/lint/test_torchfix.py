@@ -7,7 +7,9 @@ import pytest
 from doctor.lint import lint_source
 from doctor.lint.torchfix import is_installed, torchfix_findings
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason="TorchFix is not installed (extra lint)")
+pytestmark = pytest.mark.skipif(
+    not is_installed(), reason="TorchFix is not installed (extra torchfix; it holds libcst to older releases)"
+)
 
 NOW = {"torch": "2.13.0", "transformers": "5.24.0"}
 
