@@ -63,6 +63,17 @@ async def settled(pilot: Pilot[int]) -> str:
     return screen_text(pilot)
 
 
+async def at_rest(pilot: Pilot[int]) -> str:
+    """Wait until the screen has been the same for three looks: what a picture is taken of."""
+    looks = [await settled(pilot)]
+    for _ in range(int(PATIENCE_S / _LOOK_EVERY_S)):
+        await pilot.pause(_LOOK_EVERY_S)
+        looks = [*looks[-2:], await settled(pilot)]
+        if len(looks) == 3 and len(set(looks)) == 1:
+            return looks[-1]
+    raise AssertionError(f"the screen never came to rest\n{looks[-1]}")
+
+
 async def press(pilot: Pilot[int], *keys: str) -> str:
     await pilot.press(*keys)
     return await settled(pilot)
