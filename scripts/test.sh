@@ -19,6 +19,6 @@ mypy
 lint-imports
 python -m pytest -q -n 2 -m "not train" --cov --cov-report= "${@:2}"
 if [ "${1:-all}" != fast ]; then
-    python -m pytest -q -m train --cov --cov-append --cov-report= "${@:2}"
+    python -m pytest -q -n 2 --dist loadfile -m train --cov --cov-append --cov-report= "${@:2}"
 fi
 python -m coverage report --skip-covered --fail-under="${COVERAGE_FLOOR:-70}" | tail -n 40
