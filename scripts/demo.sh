@@ -16,7 +16,7 @@ if ! "$PY" -c 'import torch' >/dev/null 2>&1; then
     "$PY" -m pip install -q $wanted
 fi
 # From here on torch is frozen: whatever image this is keeps the one it has.
-torch=$("$PY" -c 'import torch; print(torch.__version__)')
+torch=$("$PY" -W ignore -c 'import torch; print(torch.__version__)' 2>/dev/null)
 printf 'torch==%s\n' "$torch" >"$venv/torch-kept.txt"
 say "using torch $torch"
 "$PY" -m pip install -q -c "$venv/torch-kept.txt" "$("$PY" -m doctor recommend --transformers-for "$torch" --target-python "$("$PY" -c 'import platform; print(platform.python_version())')")" \
