@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import enum
 import errno
+import gc
 import importlib
 import os
 import signal
@@ -117,6 +118,8 @@ def _main(argv: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     _survive_bad_bytes()
     verb = next((word for word in arguments if word in VERBS), "")
+    if verb == "check" and argv is None:
+        gc.disable()  # it lives a quarter of a second in 30 MB; looking for cycles is a tenth of that
     language = _language(arguments)
     parser = build_parser(verb, language)
     in_terminal = sys.stdout.isatty() and sys.stdin.isatty()
