@@ -14,6 +14,7 @@ from pathlib import Path
 
 import doctor
 from doctor.command_environment import is_python, settle_environment
+from doctor.detached import start_detached
 from doctor.launch import LaunchError, StartedRun, new_run_dir, prepare_directory, take_lock
 from doctor.model import Snapshot
 from runner.command_plan import CommandPlan, encode_command, sealed
@@ -130,16 +131,7 @@ def _start_supervisor(run: RunDir, with_sampler: bool, lock: int | None) -> subp
     try:
         run.stacks.mkdir(exist_ok=True)
         run.trainer_log.touch()
-        with open(run.path / "supervisor.log", "ab") as log:
-            return subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                cwd=run.stacks,
-                pass_fds=() if lock is None else (lock,),
-            )
+        return start_detached(argv, run.path / "supervisor.log", folder=run.stacks, lock=lock)
     except OSError as error:
         raise LaunchError(
             t("the supervisor could not be started: {error}", error=error.strerror or str(error))

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import doctor
 import runner
+from doctor.detached import start_detached
 from doctor.machine import encode_snapshot
 from doctor.model import Snapshot
 from doctor.trainer_pid import mark_of, trainer_alive, write_mark
@@ -185,16 +186,9 @@ def _start_trainer(run: RunDir, python: str, resume: bool, lock: int | None) -> 
         *(["--resume"] if resume else []),
     ]
     try:
-        with open(run.trainer_log, "ab") as log:
-            return subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                env=trainer_environment(plan, os.environ),
-                pass_fds=() if lock is None else (lock,),
-            )
+        return start_detached(
+            argv, run.trainer_log, environment=trainer_environment(plan, os.environ), lock=lock
+        )
     except OSError as error:
         why = error.strerror or str(error)
         raise LaunchError(
@@ -225,16 +219,9 @@ def start_sampler(run: RunDir, pid: int, *options: str) -> subprocess.Popen[byte
     """
     argv = [sys.executable, "-m", "doctor.sampler", str(run.path), "--pid", str(pid), *options]
     run.stacks.mkdir(exist_ok=True)
-    with open(run.path / "sampler.log", "ab") as log:
-        return subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            cwd=run.stacks,
-            env=sampler_environment(os.environ),
-        )
+    return start_detached(
+        argv, run.path / "sampler.log", environment=sampler_environment(os.environ), folder=run.stacks
+    )
 
 
 def sampler_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from doctor.detached import start_detached
 from doctor.ended import Ended, Note, notes_of
 from doctor.launch import sampler_trouble, start_sampler
 from doctor.log_progress import LogProgress
@@ -111,16 +112,9 @@ class Supervisor:
                    "DOCTOR_RETRY": str(attempt)}  # fmt: skip
         self.stop.new_attempt()
         try:
-            with open(self.run.trainer_log, "ab") as log:
-                process = subprocess.Popen(
-                    self.plan.words,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                    cwd=self.plan.folder,
-                    env=environ,
-                )
+            process = start_detached(
+                self.plan.words, self.run.trainer_log, environment=environ, folder=Path(self.plan.folder)
+            )
         except OSError as error:
             why = error.strerror or str(error)
             self._note(
