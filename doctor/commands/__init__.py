@@ -74,8 +74,12 @@ VERBS: dict[str, tuple[str, str]] = {
 NEED_NO_FOLDER = ("help", "hook", "completion", "journal", "undo")
 
 
-def build_parser(verb: str | None, language: str) -> argparse.ArgumentParser:
-    """Return the parser with every verb named and only ``verb``'s own options loaded (None: every verb's)."""
+def build_parser(verb: str | None, language: str, alone: bool = False) -> argparse.ArgumentParser:
+    """Return the parser with every verb named and only ``verb``'s own options loaded (None: every verb's).
+
+    ``alone``: ``verb`` is the first word, so no other can be meant and none is named. Naming them all takes longer
+    than any other part of the parser.
+    """
     from doctor import __version__
 
     parser = argparse.ArgumentParser(
@@ -88,9 +92,9 @@ def build_parser(verb: str | None, language: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"rundoctor {__version__}")
     parser.add_argument("--lang", choices=("en", "zh"), help="English / 简体中文")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
-    for name, lines in VERBS.items():
-        line = lines[1 if language == "zh" else 0]
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", prog=parser.prog)
+    for name in (verb,) if verb and alone else VERBS:
+        line = VERBS[name][1 if language == "zh" else 0]
         sub = verbs.add_parser(
             name, help=line, description=line[:1].upper() + line[1:] + ("." if language == "en" else "。")
         )
@@ -121,7 +125,7 @@ def _main(argv: Sequence[str] | None) -> int:
     if verb == "check" and argv is None:
         gc.disable()  # it lives a quarter of a second in 30 MB; looking for cycles is a tenth of that
     language = _language(arguments)
-    parser = build_parser(verb, language)
+    parser = build_parser(verb, language, alone=arguments[:1] == [verb])
     in_terminal = sys.stdout.isatty() and sys.stdin.isatty()
     if not arguments and in_terminal and _has_folder():
         return _guarded(_open_tui, argparse.Namespace(lang=None), language)
