@@ -65,10 +65,10 @@ def _threads(argv: Sequence[str], facts: Facts) -> Iterator[Chosen]:
     cores, (processes, how) = usable_cores(facts), processes_of(argv, len(visible_gpus(facts)))
     threads = str(max(1, int(cores) // processes))
     if processes > 1:
-        why = t("{cores} cores usable here (affinity and cgroup quota), for {count} processes ({how})",
+        why = t("{cores} {cores:core|cores} usable here (affinity and cgroup quota), for {count} {count:process|processes} ({how})",
                 cores=f"{cores:g}", count=processes, how=how)  # fmt: skip
     else:
-        why = t("{cores} cores usable here (affinity and cgroup quota)", cores=f"{cores:g}")
+        why = t("{cores} {cores:core|cores} usable here (affinity and cgroup quota)", cores=f"{cores:g}")
     yield "OMP_NUM_THREADS", threads, why
     yield "MKL_NUM_THREADS", threads, why
 

@@ -203,7 +203,7 @@ def levers(card: CardState) -> tuple[Lever, ...]:
         return replace(request, offload=True) if not request.offload else None
 
     def accumulated(request: MemoryRequest) -> Text:
-        return t("micro-batches of {micro}, accumulated {times} times: the same update", micro=request.batch_size, times=request.accumulation)  # fmt: skip
+        return t("micro-batches of {micro}, accumulated {times} {times:time|times}: the same update", micro=request.batch_size, times=request.accumulation)  # fmt: skip
 
     return (
         (lambda _: t("fused AdamW in place of foreach: no copy of all weights"),

@@ -63,7 +63,7 @@ def prove(
     """
     traces = []
     for number in (1, 2):
-        tell(t("start {number} of 2: {steps} steps", number=number, steps=steps))
+        tell(t("start {number} of 2: {steps} {steps:step|steps}", number=number, steps=steps))
         traces.append(trace_once(proof_plan(plan, steps), snapshot, python))
     found = parting(*traces)
     record = ProofRecord(

@@ -147,7 +147,7 @@ def resume(run: RunDir, python: str | None = None, with_sampler: bool = True) ->
     state = watcher.poll()
     if state.finished.get("outcome") == "completed" and watcher.alive is not True:
         raise LaunchError(
-            t("{run} is complete ({step} steps): there is nothing to resume", run=run.name, step=state.step)
+            t("{run} is complete ({step} {step:step|steps}): there is nothing to resume", run=run.name, step=state.step)
         )
     quiet_s = time.time() - (state.last_trainer_t or 0.0)
     if (

@@ -156,7 +156,7 @@ class Sampler:
             self.writer.write(kind, **_plain(data))
             if self._lost:
                 lost, self._lost = self._lost, 0
-                text = t("{count} samples could not be written: {error}", count=lost, error=self._lost_why)
+                text = t("{count} {count:sample|samples} could not be written: {error}", count=lost, error=self._lost_why)
                 self.writer.write("note", level="warn", text=_plain(text))
         except OSError as error:
             self._lost += 1
@@ -182,7 +182,7 @@ class Sampler:
 def _gone(oom_killed: int) -> Text:
     if oom_killed > 0:
         return t(
-            "The trainer is gone without a word, and the kernel killed {count} processes of this container for "
+            "The trainer is gone without a word, and the kernel killed {count} {count:process|processes} of this container for "
             "memory while it ran: it most likely ran out of memory (RAM, not VRAM).", count=oom_killed,
         )  # fmt: skip
     return t("The trainer is gone without a word: it was killed, or crashed outside Python. See trainer.log.")

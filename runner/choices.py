@@ -84,7 +84,7 @@ def choose_device(machine: MachineFacts) -> tuple[str, Text]:
         return "cpu", t("no usable GPU here: training on the CPU")
     if machine.gpu_count > 1:
         return "cuda", t(
-            "one of {count} GPUs ({gpu}): this run uses one", count=machine.gpu_count, gpu=machine.gpu_name
+            "one of {count} {count:GPU|GPUs} ({gpu}): this run uses one", count=machine.gpu_count, gpu=machine.gpu_name
         )
     return "cuda", t("the GPU {gpu}", gpu=machine.gpu_name or "-")
 
@@ -134,7 +134,7 @@ def choose_micro_batch(train: TrainSection) -> tuple[int, Text]:
         return train.micro_batch_size, t("asked for in the profile")
     if train.accumulation:
         return train.batch_size // train.accumulation, t(
-            "batch_size {batch} in {times} parts", batch=train.batch_size, times=train.accumulation
+            "batch_size {batch} in {times} {times:part|parts}", batch=train.batch_size, times=train.accumulation
         )
     return train.batch_size, t("the whole batch at once: no accumulation asked for")
 
@@ -161,7 +161,7 @@ def parse_release(version: str) -> tuple[int, int]:
 def choose_threads(machine: MachineFacts) -> tuple[int, Text]:
     threads = max(1, int(machine.cpu_cores_usable))
     return threads, t(
-        "{cores} cores usable here (affinity and cgroup quota)", cores=f"{machine.cpu_cores_usable:g}"
+        "{cores} {cores:core|cores} usable here (affinity and cgroup quota)", cores=f"{machine.cpu_cores_usable:g}"
     )
 
 
@@ -171,7 +171,7 @@ def choose_workers(train: TrainSection, device: str, machine: MachineFacts) -> t
     if device == "cpu":
         return 0, t("texts are tokenised beforehand; loader workers would only take cores from the model")
     workers = 2 if machine.cpu_cores_usable >= 4 else 0
-    return workers, t("texts are tokenised beforehand; {count} workers keep batches ready", count=workers)
+    return workers, t("texts are tokenised beforehand; {count} {count:worker|workers} keep batches ready", count=workers)
 
 
 def fixed_decisions(profile: Profile, device: str) -> list[Decision]:

@@ -90,11 +90,11 @@ class StoreWriter:
 def token_notes(facts: DataFacts) -> Iterator[tuple[str, Text]]:
     """Yield ``(level, sentence)`` for what the tokens say."""
     train = facts.train
-    yield "info", t("{train} rows to train on, {held_out} held out, {classes} classes",
+    yield "info", t("{train} {train:row|rows} to train on, {held_out} held out, {classes} {classes:class|classes}",
                     train=train.samples, held_out=facts.eval.samples, classes=len(facts.classes))  # fmt: skip
     share = train.truncated / train.samples
     if share > 0.01:
-        yield "info", t("{percent}% of the texts are longer than {length} tokens and are cut",
+        yield "info", t("{percent}% of the texts are longer than {length} {length:token|tokens} and are cut",
                         percent=f"{share:.0%}"[:-1], length=facts.max_length)  # fmt: skip
     unknown = train.unknown_tokens / max(1, train.tokens)
     if unknown > 0.01:

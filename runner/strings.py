@@ -5,17 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+# {name}, and {name:finding|findings}: the word for one, and the word for any other number
+_FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)(?::([^{}|]*)\|([^{}|]*))?\}")
 
 
 def fields_of(msgid: str) -> list[str]:
     """Return the field names of ``msgid`` in order of appearance."""
-    return _FIELD.findall(msgid)
+    return [match[1] for match in _FIELD.finditer(msgid)]
 
 
 def fill(template: str, params: Mapping[str, object]) -> str:
-    """Put ``params`` into ``template``; only plain ``{name}`` fields are fields, every other brace is text."""
-    return _FIELD.sub(lambda match: str(params.get(match[1], match[0])), template)
+    """Put ``params`` into ``template``; only plain ``{name}`` fields are fields, every other brace is text.
+
+    ``{count} {count:finding|findings}`` chooses the word by the number; a language without plurals leaves it out.
+    """
+    return _FIELD.sub(lambda match: _filled(match, params), template)
+
+
+def _filled(match: re.Match[str], params: Mapping[str, object]) -> str:
+    name, one, many = match.groups()
+    if name not in params:
+        return match[0]
+    return str(params[name]) if one is None else one if str(params[name]) == "1" else many
 
 
 # ESC, C0/C1 controls, DEL, surrogates, bidirectional overrides: what a name from a machine must never do to a terminal.

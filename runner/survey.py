@@ -265,7 +265,7 @@ def survey_notes(survey: Survey) -> Iterator[tuple[str, Text]]:
             yield (
                 "warn",
                 t(
-                    "data.{part}: {empty} rows without text and {unlabelled} without label are left out",
+                    "data.{part}: {empty} {empty:row|rows} without text and {unlabelled} without label are left out",
                     part=part,
                     empty=counts.empty,
                     unlabelled=counts.unlabelled,
@@ -275,7 +275,7 @@ def survey_notes(survey: Survey) -> Iterator[tuple[str, Text]]:
             yield (
                 "warn",
                 t(
-                    "data.{part}: {count} rows have not as many tags as words and are left out",
+                    "data.{part}: {count} {count:row has|rows have} not as many tags as words and are left out",
                     part=part,
                     count=counts.misaligned,
                 ),
@@ -283,7 +283,7 @@ def survey_notes(survey: Survey) -> Iterator[tuple[str, Text]]:
         if counts.duplicates:
             yield (
                 "info",
-                t("data.{part}: {count} rows repeat an earlier text", part=part, count=counts.duplicates),
+                t("data.{part}: {count} {count:row repeats|rows repeat} an earlier text", part=part, count=counts.duplicates),
             )
         if counts.contradictions:
             yield (
@@ -307,7 +307,7 @@ def survey_notes(survey: Survey) -> Iterator[tuple[str, Text]]:
         yield (
             "warn",
             t(
-                "{count} rows did not have the columns of their header and are left out",
+                "{count} {count:row|rows} did not have the columns of their header and {count:is|are} left out",
                 count=survey.notes.misshapen_rows,
             ),
         )

@@ -141,7 +141,7 @@ def _percent(share: float) -> int:
 def _too_early(case: Case) -> Verdict | None:
     window = case.window
     if not case.has_clock and window.split_s:
-        return unknown(t("cannot tell yet: only {steps} steps so far", steps=window.steps))
+        return unknown(t("cannot tell yet: only {steps} {steps:step|steps} so far", steps=window.steps))
     if case.sources() in ((), ("host",)) and not window.evaluation_s:
         return unknown(t("cannot tell: neither the trainer's step clock nor stacks nor a GPU was seen"))
     return None
@@ -434,7 +434,7 @@ def _cpu_work(case: Case) -> Verdict | None:
         return unknown(t("cannot tell: the steps compute, and how busy the cores are could not be read"))
     if case.cpu_share < CPU_FULL:
         return unknown(
-            t("cannot tell: the steps compute, and only {used} of {cores} cores are in use",
+            t("cannot tell: the steps compute, and only {used} of {cores} {cores:core is|cores are} in use",
               used=round(case.window.cpu_cores.value or 0.0, 1), cores=round(case.window.cores_usable or 0.0, 1))
         )  # fmt: skip
     return Verdict(
@@ -500,15 +500,15 @@ def _evidence(case: Case) -> list[Text]:
     if case.has_clock:
         parts = sorted(window.split_s.items(), key=lambda pair: -pair[1])[:4]
         shown = ", ".join(f"{name} {_percent(seconds / window.span_s)} %" for name, seconds in parts)
-        out.append(t("step clock, {steps} steps: {parts}", steps=window.steps, parts=shown))
+        out.append(t("step clock, {steps} {steps:step|steps}: {parts}", steps=window.steps, parts=shown))
     if case.has_stacks:
         phases = sorted(window.phases.items(), key=lambda pair: -pair[1])[:4]
         shown = ", ".join(f"{name} {_percent(weight / window.stack_samples)} %" for name, weight in phases)
-        out.append(t("stacks, {looks} looks: {parts}", looks=round(window.stack_samples), parts=shown or "-"))
+        out.append(t("stacks, {looks} {looks:look|looks}: {parts}", looks=round(window.stack_samples), parts=shown or "-"))
     if case.gpu_pct is not None:
         out.append(t("GPU busy {share} % of the time", share=round(case.gpu_pct)))
     if case.cpu_share is not None:
-        out.append(t("CPU: {used} of {cores} cores", used=round(window.cpu_cores.value or 0.0, 1),
+        out.append(t("CPU: {used} of {cores} {cores:core|cores}", used=round(window.cpu_cores.value or 0.0, 1),
                      cores=round(window.cores_usable or 0.0, 1)))  # fmt: skip
     return out
 

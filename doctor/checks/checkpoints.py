@@ -162,7 +162,7 @@ def the_body_of_the_model_was_loaded(incident: Incident) -> Iterator[Finding]:
         level="fail",
         subject=body[0],
         title=t(
-            "{count} weights of the model's body were not found in the checkpoint and start at random ({names})",
+            "{count} {count:weight|weights} of the model's body {count:was|were} not found in the checkpoint and {count:starts|start} at random ({names})",
             count=len(body),
             names=", ".join(body[:3]),
         ),

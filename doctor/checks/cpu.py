@@ -33,7 +33,7 @@ def workers_fit_the_cpus(
         level="warn" if too_many else "note",
         subject=f"{allowed}",
         title=t(
-            "{workers} loader workers for {allowed} CPUs: os.cpu_count() says {shown}, this container or process may use {allowed}",
+            "{workers} loader {workers:worker|workers} for {allowed} {allowed:CPU|CPUs}: os.cpu_count() says {shown}, this container or process may use {allowed}",
             workers=workers or 0,
             allowed=allowed,
             shown=shown,
@@ -87,7 +87,7 @@ def threads_fit_the_cpus(
                 level="warn" if int(first) >= 2 * allowed else "note",
                 subject=name,
                 title=t(
-                    "{name}={value}, but this process may use {allowed} CPUs: the threads wait for each other",
+                    "{name}={value}, but this process may use {allowed} {allowed:CPU|CPUs}: the threads wait for each other",
                     name=name,
                     value=value,
                     allowed=allowed,
@@ -115,7 +115,7 @@ def threads_fit_the_cpus(
             level="note",
             subject="OMP_NUM_THREADS",
             title=t(
-                "OMP_NUM_THREADS is not set: each process starts threads for the host's {shown} CPUs, the quota is {quota}",
+                "OMP_NUM_THREADS is not set: each process starts threads for the host's {shown} {shown:CPU|CPUs}, the quota is {quota}",
                 shown=shown,
                 quota=round(quota, 1),
             ),

@@ -61,13 +61,13 @@ def token_ids_have_embeddings(data: Data) -> Iterator[Finding]:
     largest = data.max_token_id
     if largest is not None and largest >= rows:
         title = t(
-            "token id {largest} with an embedding of {rows} rows: index out of range, on the GPU a device-side assert",
+            "token id {largest} with an embedding of {rows} {rows:row|rows}: index out of range, on the GPU a device-side assert",
             largest=largest,
             rows=rows,
         )
     elif data.tokenizer_size is not None and data.tokenizer_size > rows:
         title = t(
-            "the tokenizer has {size} tokens, the embedding {rows} rows: the tokens that were added have none",
+            "the tokenizer has {size} {size:token|tokens}, the embedding {rows} {rows:row|rows}: the tokens that were added have none",
             size=data.tokenizer_size,
             rows=rows,
         )
@@ -245,14 +245,14 @@ def texts_decode_to_the_end(data: Data) -> Iterator[Finding]:
             level="fail",
             subject=file.path,
             title=t(
-                "{file} is UTF-8 but for {broken} of {lines} lines: damaged, not another encoding",
+                "{file} is UTF-8 but for {broken} of {lines} {lines:line|lines}: damaged, not another encoding",
                 file=file.path,
                 broken=broken or "some",
                 lines=file.lines,
             )
             if file.lines
             else t(
-                "{file} is UTF-8 but for {broken} lines: damaged, not another encoding",
+                "{file} is UTF-8 but for {broken} {broken:line|lines}: damaged, not another encoding",
                 file=file.path,
                 broken=broken or "some",
             ),

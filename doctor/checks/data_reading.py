@@ -117,7 +117,7 @@ def _data_finding(
         )
     elif workload.data_files:
         title = t(
-            "the data ({path}, {count} files) is read over the network ({fstype} on {mount})",
+            "the data ({path}, {count} {count:file|files}) is read over the network ({fstype} on {mount})",
             path=path,
             count=workload.data_files,
             fstype=mount.fstype,

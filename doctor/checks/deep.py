@@ -171,10 +171,10 @@ def processes_reach_each_other(deep: Deep, python: Reading[Python]) -> Iterator[
             id="nccl-round-trip-fails",
             level=level,
             subject=step.subject,
-            title=t("{ranks} processes that add up a tensor over {backend} were not done after {seconds} s ({how})",
+            title=t("{ranks} {ranks:process|processes} that {ranks:adds|add} up a tensor over {backend} {ranks:was|were} not done after {seconds} s ({how})",
                     ranks=deep.ranks or 0, backend=step.subject, seconds=round(step.seconds or 0), how=step.detail)
             if step.status == "timed-out"
-            else t("{ranks} processes could not add up a tensor over {backend}: {error}",
+            else t("{ranks} {ranks:process|processes} could not add up a tensor over {backend}: {error}",
                    ranks=deep.ranks or 0, backend=step.subject, error=_error(step.detail)),
             evidence=_proof(index, step) + evidence(deep__ranks=deep.ranks),
             advice=t("Run it again with NCCL_DEBUG=INFO and read the first WARN. A hang between GeForce cards: export NCCL_P2P_DISABLE=1; in a container look at /dev/shm too.")
@@ -226,11 +226,11 @@ def the_data_is_read_fast(deep: Deep, workload: Reading[Workload]) -> Iterator[F
         id="data-read-speed",
         level="warn" if slow and mine else "note",
         subject=deep.read_path,
-        title=t("{path} reads at {speed} MB/s from its disk, and the run reads its data there ({files} files measured)", **fields)
+        title=t("{path} reads at {speed} MB/s from its disk, and the run reads its data there ({files} {files:file|files} measured)", **fields)
         if slow and mine
-        else t("{path} reads at {speed} MB/s ({files} files measured; a part may have come from memory)", **fields)
+        else t("{path} reads at {speed} MB/s ({files} {files:file|files} measured; a part may have come from memory)", **fields)
         if deep.read_past_cache is False
-        else t("{path} reads at {speed} MB/s from its disk ({files} files measured)", **fields),
+        else t("{path} reads at {speed} MB/s from its disk ({files} {files:file|files} measured)", **fields),
         evidence=evidence(deep__read_bytes_per_s=speed, deep__read_bytes=deep.read_bytes, deep__read_files=deep.read_files, deep__read_past_cache=deep.read_past_cache),
         advice=t("Copy it to a faster disk before the run, or pack many small files into few large ones (tar, Parquet, Arrow).") if slow else None,
     )  # fmt: skip

@@ -81,7 +81,7 @@ def no_rendezvous_is_left_over(environment: Environment) -> Iterator[Finding]:
         level="warn" if waits else "note",
         subject=", ".join(names),
         title=t(
-            "{names} are set and no launcher is: a script started by hand waits for {size} processes that never come",
+            "{names} are set and no launcher is: a script started by hand waits for {size} {size:process that never comes|processes that never come}",
             names=", ".join(names),
             size=size or "?",
         )

@@ -104,7 +104,7 @@ def _what_is_missing(driver: Driver, rented: int) -> Text:
             "the driver's libraries (libnvidia-ml.so.1, libcuda.so.1) are missing here, so no program finds a GPU"
         )
     if rented:
-        return t("{rented} GPUs were rented, none is visible", rented=rented)
+        return t("{rented} {rented:GPU was|GPUs were} rented, none is visible", rented=rented)
     return t("the driver is loaded, but it lists no GPU")
 
 

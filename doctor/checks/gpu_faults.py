@@ -110,7 +110,7 @@ def _said_by_nvml(index: int, gpu: Gpu) -> Iterator[Fault]:
     if gpu.ecc_uncorrected_volatile:
         count = gpu.ecc_uncorrected_volatile
         title = t(
-            "{gpu} had {count} uncorrectable memory errors since the driver was loaded", gpu=name, count=count
+            "{gpu} had {count} uncorrectable memory {count:error|errors} since the driver was loaded", gpu=name, count=count
         )
         yield Fault(level="fail", title=title, fact=f"{path}.ecc_uncorrected_volatile", value=str(count))
     action = gpu.recovery_action or "none"
@@ -204,9 +204,9 @@ def _link_errors(lines: tuple[str, ...]) -> Iterator[Finding]:
         id="pcie-link-errors",
         level="warn" if uncorrected else "note",
         subject="PCIe",
-        title=t("the kernel log has {count} uncorrected PCIe errors", count=len(uncorrected))
+        title=t("the kernel log has {count} uncorrected PCIe {count:error|errors}", count=len(uncorrected))
         if uncorrected
-        else t("the kernel log has {count} corrected PCIe errors: harmless one by one, a bad slot or riser when they repeat", count=len(found)),
+        else t("the kernel log has {count} corrected PCIe {count:error|errors}: harmless one by one, a bad slot or riser when they repeat", count=len(found)),
         evidence=(Evidence(fact=f"kernel_log.lines[{place}]", value=line),),
         advice=t("When the GPU is slow or drops out, take another machine and report these lines."),
     )  # fmt: skip

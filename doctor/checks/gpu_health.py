@@ -80,7 +80,7 @@ def cards_have_their_link(gpus: Gpus) -> Iterator[Finding]:
             level="warn" if share <= 0.125 else "note",
             subject=f"{gpu.name} #{gpu.index}",
             title=t(
-                "GPU {index} is busy on PCIe {generation} x{width}, it could have {newest} x{most}: copies to the card take {times} times as long",
+                "GPU {index} is busy on PCIe {generation} x{width}, it could have {newest} x{most}: copies to the card take {times} {times:time|times} as long",
                 index=gpu.index, generation=generation, width=width, newest=newest, most=most, times=round(1 / share),
             ),
             evidence=(

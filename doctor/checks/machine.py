@@ -164,7 +164,7 @@ def the_clock_is_right(host: Host) -> Iterator[Finding]:
             level="warn",
             subject="date",
             title=t(
-                "the clock is {minutes} minutes off: downloads can fail with certificate errors",
+                "the clock is {minutes} {minutes:minute|minutes} off: downloads can fail with certificate errors",
                 minutes=round(host.clock_skew_s / 60),
             ),
             evidence=evidence(host__clock_skew_s=host.clock_skew_s),

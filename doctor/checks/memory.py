@@ -58,7 +58,7 @@ def workers_have_shared_memory(
         level=level,
         subject="/dev/shm",
         title=t(
-            "/dev/shm has {size} MB for {workers} loader workers: they die with a bus error when a batch does not fit",
+            "/dev/shm has {size} MB for {workers} loader {workers:worker|workers}: they die with a bus error when a batch does not fit",
             size=size // MB,
             workers=workers,
         )
@@ -118,7 +118,7 @@ def the_container_limit_is_seen(
         level="warn" if killed else "note",
         subject=f"{gb(limit)} GB",
         title=t(
-            "this container may use {limit} GB ({left} GB are left), while free and psutil show the host's {total} GB; {kills} processes were already killed for memory",
+            "this container may use {limit} GB ({left} GB are left), while free and psutil show the host's {total} GB; {kills} {kills:process was|processes were} already killed for memory",
             limit=gb(limit),
             left=gb(max(0, limit - used)),
             total=gb(total or 0),
@@ -180,7 +180,7 @@ def no_process_was_killed_for_memory(
             pid=found[1][1],
         )
         if found
-        else t("{count} processes of this container were killed because its memory ran out", count=count)
+        else t("{count} {count:process|processes} of this container were killed because its memory ran out", count=count)
         if count
         else t("a process ended with 137: killed from outside, most often for want of host memory"),
         evidence=(

@@ -183,7 +183,7 @@ def no_install_was_cut_off(packages: Packages, torch: Reading[Torch]) -> Iterato
             level="note",
             subject=", ".join(others[:3]),
             title=t(
-                "{count} folders that begin with ~ are left of interrupted installs: pip warns of them, nothing uses them",
+                "{count} {count:folder that begins with ~ is|folders that begin with ~ are} left of interrupted installs: pip warns of {count:it|them}, nothing uses {count:it|them}",
                 count=len(others),
             ),
             evidence=evidence(packages__leftovers=", ".join(others[:5])),

@@ -53,7 +53,7 @@ def cards_can_talk_to_each_other(
             id="nccl-p2p-hang-risk",
             level="note" if all(is_data_center(gpu.name) for gpu in working(gpus)) else level,
             subject="NCCL_P2P_DISABLE",
-            title=t("{count} cards in a virtual machine ({machine}) see each other over PCIe only ({link}): direct copies between them often hang there", count=len(working(gpus)), machine=machine, link=link),
+            title=t("{count} {count:card|cards} in a virtual machine ({machine}) see each other over PCIe only ({link}): direct copies between them often hang there", count=len(working(gpus)), machine=machine, link=link),
             evidence=evidence(host__virtual_machine=machine, gpus__topology_worst_link=link) + card_names(gpus),
             advice=t("When the first all-reduce hangs: export NCCL_P2P_DISABLE=1 (NCCL then copies through shared memory). The host's owner can switch off ACS and IOMMU instead."),
         )  # fmt: skip

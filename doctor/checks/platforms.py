@@ -39,7 +39,7 @@ def pod_variables_reach_this_session(
             level="note",
             subject=", ".join(missing[:3]),
             title=t(
-                "{count} variables that this container was started with are not set in this session: {names}",
+                "{count} {count:variable|variables} that this container was started with {count:is|are} not set in this session: {names}",
                 count=len(missing),
                 names=", ".join(missing[:6]),
             ),

@@ -163,7 +163,7 @@ def requirements_of_the_installed_are_met(
             level="note",
             subject=f"{len(of_others)}",
             title=t(
-                "{count} requirements of other packages are not met, as pip check would list; often harmless: {first}",
+                "{count} {count:requirement|requirements} of other packages {count:is|are} not met, as pip check would list; often harmless: {first}",
                 count=len(of_others),
                 first="; ".join(of_others[:3]),
             ),

@@ -175,7 +175,7 @@ def checkpoints_fit_the_disk(storage: Storage, workload: Workload) -> Iterator[F
         )
         if needed is None
         else t(
-            "{count} checkpoints of this run take {needed} GB, {mount} (where {path} lies) has {free} GB free",
+            "{count} {count:checkpoint of this run takes|checkpoints of this run take} {needed} GB, {mount} (where {path} lies) has {free} GB free",
             count=kept,
             needed=gb(needed),
             mount=mount.path,

@@ -26,7 +26,7 @@ def accumulated_losses_are_divided(
         level="warn" if takes is False else "note",
         subject="gradient_accumulation_steps",
         title=t(
-            "the Trainer of transformers {have} does not divide the loss by gradient_accumulation_steps for models whose forward takes no loss arguments (BERT and most encoders): gradients are {steps} times too large",
+            "the Trainer of transformers {have} does not divide the loss by gradient_accumulation_steps for models whose forward takes no loss arguments (BERT and most encoders): gradients are {steps} {steps:time|times} too large",
             have=have,
             steps=steps,
         ),

@@ -43,7 +43,7 @@ def lines_of(found: EnvironmentList) -> list[str]:
     lines = environment_lines(found, wants_colour(sys.stdout))
     if found.machine_findings:
         text = t(
-            "{count} findings concern the machine and every environment on it: `doctor check`",
+            "{count} {count:finding concerns|findings concern} the machine and every environment on it: `doctor check`",
             count=found.machine_findings,
         )
         lines += ["", say(text)]

@@ -72,7 +72,7 @@ def say_outcome(applied: Applied) -> None:
         if file:
             print(say(t("new shells have the variables; in this one: `. {file}`", file=file)))
     elif applied.outcome == "stopped" and applied.done:
-        print(say(t("stopped after {count} steps; `doctor undo {id}` takes them back", count=applied.done, id=applied.change)))  # fmt: skip
+        print(say(t("stopped after {count} {count:step|steps}; `doctor undo {id}` takes them back", count=applied.done, id=applied.change)))  # fmt: skip
     elif applied.outcome == "failed":
         print(say("it did not work out, and everything was put back as it was"))
     elif applied.outcome == "stuck":

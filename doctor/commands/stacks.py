@@ -34,12 +34,12 @@ def run(namespace: argparse.Namespace) -> int:
         raise CommandError(
             t("no stacks of process {pid}: {why}", pid=pid, why=say(sample.trouble.why)), Exit.COULD_NOT_LOOK
         )
-    print(say(t("process {pid}, {seconds} s, {samples} stacks: share on top, share with callees",
+    print(say(t("process {pid}, {seconds} s, {samples} {samples:stack|stacks}: share on top, share with callees",
                 pid=pid, seconds=namespace.seconds, samples=sample.samples)))  # fmt: skip
     for frame in hottest(sample.stacks, limit=20):
         print(cut(frame_line(frame), columns(sys.stdout)))
     if sample.errors:
-        print(say(t("{count} looks failed or were torn", count=sample.errors)), file=sys.stderr)
+        print(say(t("{count} {count:look|looks} failed or were torn", count=sample.errors)), file=sys.stderr)
     return Exit.OK
 
 

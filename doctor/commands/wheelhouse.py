@@ -50,7 +50,7 @@ def run(namespace: argparse.Namespace) -> int:
     except WheelhouseError as error:
         raise CommandError(error.text, Exit.USAGE if error.usage else Exit.FOUND) from None
     print(say(t(
-        "{count} files, {size}, for Python {version}: {folder}",
+        "{count} {count:file|files}, {size}, for Python {version}: {folder}",
         count=len(made.files), size=human_bytes(made.size_bytes), version=made.python, folder=str(made.folder),
     )))  # fmt: skip
     print(say(t("On the other machine: sh {script} [PYTHON]", script=f"{made.folder.name}/{SCRIPT}")))

@@ -49,7 +49,7 @@ def threads(finding: Finding, snapshot: Snapshot) -> Fix | Text:
     count = str(max(1, allowed // max(1, len(gpus.items) if gpus else 1)))
     return variables_fix(
         finding, snapshot, {"OMP_NUM_THREADS": count, "MKL_NUM_THREADS": count},
-        risk=t("{allowed} CPUs divided by the number of cards; a run that starts fewer processes can use more", allowed=allowed),
+        risk=t("{allowed} {allowed:CPU|CPUs} divided by the number of cards; a run that starts fewer processes can use more", allowed=allowed),
     )  # fmt: skip
 
 

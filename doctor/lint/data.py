@@ -238,7 +238,7 @@ def padding_to_the_limit(script: Script, installed: Installed) -> Iterator[Probl
             length = script.constant(call.keywords["max_length"], call.scope)
             if isinstance(length, int) and length >= 256:
                 title = t(
-                    "Every text is padded to {length} tokens: on ordinary text most of the work is then padding.",
+                    "Every text is padded to {length} {length:token|tokens}: on ordinary text most of the work is then padding.",
                     length=length,
                 )
                 advice = t(

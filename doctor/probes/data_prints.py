@@ -65,7 +65,7 @@ def _folder(folder: Path, shown: str) -> DataFingerprint:
     return DataFingerprint(
         path=shown, size_bytes=size, files=count, modified_at=_moment(newest) if count else "",
         sha256=f"sha256:{listing.hexdigest()}", how="sampled" if budget.sampled else "whole",
-        why=t("only the first {count} files were looked at", count=FILES_LIMIT) if left_out else None,
+        why=t("only the first {count} {count:file was|files were} looked at", count=FILES_LIMIT) if left_out else None,
     )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def probe(context: Context) -> Reading[Processes]:
         )
     if walk.closed:
         unread["gpu_files"] = t(
-            "the open files of {count} processes of other users may not be listed: run as root to see them",
+            "the open files of {count} {count:process|processes} of other users may not be listed: run as root to see them",
             count=walk.closed,
         )
     return Reading(status="ok", value=Processes(items=tuple(walk.found), unread=unread), source="/proc")

@@ -42,7 +42,7 @@ def _entries(cwd: Path, unread: dict[str, Text]) -> list[str]:
         for entry in entries:
             if len(names) == _ENTRIES_LIMIT:
                 why = t(
-                    "only the first {count} entries of the working directory were looked at",
+                    "only the first {count} {count:entry|entries} of the working directory {count:was|were} looked at",
                     count=_ENTRIES_LIMIT,
                 )
                 unread["requirements"] = unread["shadowing_files"] = why

@@ -107,7 +107,7 @@ def remarks(found: Comparison) -> Iterator[str]:
         yield say(t("Environments not compared: {run}: {why}", run=printable(run), why=say(why)))
     if found.environment is not None:
         if not found.environment.differences:
-            yield say(t("Environment: {count} packages are of the same version, and no difference was found.",
+            yield say(t("Environment: {count} {count:package is|packages are} of the same version, and no difference was found.",
                         count=found.environment.packages_equal))  # fmt: skip
         rest = len(found.environment.differences) - ENVIRONMENT_ROWS
         if rest > 0:
@@ -123,7 +123,7 @@ def _proof_remarks(found: Comparison) -> Iterator[str]:
     if one != other:
         yield say(t("Their proofs are of {a} and {b} steps: not to be compared.", a=one, b=other))
     elif found.proof_parting is None:
-        yield say(t("Their proofs agree: the same bits over {steps} steps.", steps=one))
+        yield say(t("Their proofs agree: the same bits over {steps} {steps:step|steps}.", steps=one))
     else:
         stage, step = say(stage_words(found.proof_parting.stage)), found.proof_parting.window + 1
         yield say(t("Their proofs part in step {step}, in {stage}.", step=step, stage=stage))

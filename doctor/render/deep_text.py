@@ -60,7 +60,7 @@ def _words(step: DeepStep, deep: Deep) -> str:
         "import": t(
             "import {package} {version}", package=subject, version=detail if step.status == "ok" else ""
         ),
-        "see-gpus": t("torch sees {count} GPUs", count=deep.device_count or 0),
+        "see-gpus": t("torch sees {count} {count:GPU|GPUs}", count=deep.device_count or 0),
         "start": _started(subject, deep),
         "matmul": t("{device}: a product", device=subject),
         "backward": t("{device}: a backward pass", device=subject),
@@ -69,7 +69,7 @@ def _words(step: DeepStep, deep: Deep) -> str:
         if _has_bf16(subject, deep)
         else t("{device}: a product in bf16 (this card has to emulate it)", device=subject),
         "round-trip": t(
-            "{ranks} processes add up a tensor ({backend})", ranks=deep.ranks or 0, backend=subject
+            "{ranks} {ranks:process adds|processes add} up a tensor ({backend})", ranks=deep.ranks or 0, backend=subject
         ),
         "begin": t("start {python}", python=subject),
     }.get(step.name)

@@ -93,5 +93,5 @@ def _limits(snapshot: Snapshot) -> list[str]:
     memory = container.memory_limit_bytes if container else None
     if memory is None and host:
         memory = host.memory_total_bytes
-    out = [say(t("{count} CPUs", count=f"{cores:g}"))] if cores else []
+    out = [say(t("{count} {count:CPU|CPUs}", count=f"{cores:g}"))] if cores else []
     return out + ([say(t("{size} memory", size=human_bytes(memory)))] if memory else [])

@@ -47,12 +47,12 @@ def plan_lines(plan: MemoryPlan, width: int, unicode: bool = True) -> Iterator[s
 def _header(plan: MemoryPlan) -> Iterator[str]:
     request = plan.request
     words = [
-        say(t("batch {batch} x {length} tokens", batch=request.batch_size, length=request.sequence_length)),
+        say(t("batch {batch} x {length} {length:token|tokens}", batch=request.batch_size, length=request.sequence_length)),
         request.precision, request.optimizer,
-        say(t("accumulated {times} times", times=request.accumulation)) if request.accumulation > 1 else "",
+        say(t("accumulated {times} {times:time|times}", times=request.accumulation)) if request.accumulation > 1 else "",
         say("gradient checkpointing") if request.gradient_checkpointing else "",
         f"LoRA r={request.lora_rank}" if request.lora_rank else "",
-        say(t("{count} cards, {sharding}", count=request.cards, sharding=request.sharding)) if request.cards > 1 else "",
+        say(t("{count} {count:card|cards}, {sharding}", count=request.cards, sharding=request.sharding)) if request.cards > 1 else "",
         say("optimizer states in host memory") if request.offload else "",
     ]  # fmt: skip
     parameters = say(t("{count} M parameters", count=round(plan.estimate.parameters / 1e6, 1)))
@@ -90,9 +90,9 @@ def _verdict(plan: MemoryPlan, width: int) -> Iterator[str]:
     yield f"{held}. " + say(_answer(plan))
     length, largest = plan.request.sequence_length, plan.largest_batch
     if largest:
-        yield say(t("Largest micro-batch here at {length} tokens: {batch}", length=length, batch=largest))
+        yield say(t("Largest micro-batch here at {length} {length:token|tokens}: {batch}", length=length, batch=largest))
     elif largest == 0:
-        yield say(t("Not even one sample of {length} tokens fits here as asked for.", length=length))
+        yield say(t("Not even one sample of {length} {length:token|tokens} fits here as asked for.", length=length))
     if plan.remedies:
         yield say("To make it fit, least loss of speed first, each on top of the one before:")
         for number, remedy in enumerate(plan.remedies, 1):
@@ -122,7 +122,7 @@ def _remedy(remedy: Remedy) -> str:
 def _cards(plan: MemoryPlan, width: int) -> Iterator[str]:
     samples, length = plan.samples, plan.request.sequence_length
     yield say(
-        t("Cards, for an epoch of {samples} samples of {length} tokens:", samples=samples, length=length)
+        t("Cards, for an epoch of {samples} {samples:sample|samples} of {length} {length:token|tokens}:", samples=samples, length=length)
     )
     priced = any(row.epoch_cost is not None for row in plan.cards)
     titles = [say("card"), say("memory"), say("fits"), say("max batch"), say("samples/s"), say("epoch")]

@@ -57,7 +57,7 @@ def proof_rows(page: Page) -> Rows:
     if page.proof is None:
         return []
     words = say(level_words(page.proof.level))
-    return [[say("proof"), say(t("{words} ({steps} steps)", words=words, steps=page.proof.steps))],
+    return [[say("proof"), say(t("{words} ({steps} {steps:step|steps})", words=words, steps=page.proof.steps))],
             ["", f"sha256:{page.proof.sha256}"]]  # fmt: skip
 
 

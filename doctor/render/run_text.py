@@ -161,7 +161,7 @@ def _curves(state: RunState, width: int, unicode: bool) -> Iterator[str]:
         if curve.values:
             yield _curve_line(printable(label), curve, digits, width, unicode)
     if state.non_finite_losses:
-        yield say(t("{count} losses were not finite", count=state.non_finite_losses))
+        yield say(t("{count} {count:loss was|losses were} not finite", count=state.non_finite_losses))
 
 
 def _curve_line(label: str, curve: Curve, digits: int, width: int, unicode: bool) -> str:
@@ -179,7 +179,7 @@ def _machine(state: RunState) -> Iterator[str]:
     for gpu in gpus[:4]:
         yield gpu_line(gpu)
     if len(gpus) > 4:
-        yield say(t("... and {count} more GPUs", count=len(gpus) - 4))
+        yield say(t("... and {count} more {count:GPU|GPUs}", count=len(gpus) - 4))
     if not gpus and state.gpus.get("why"):
         yield "GPU  " + words_of(state.gpus["why"])
 

@@ -47,7 +47,7 @@ def diff_lines(found: Diff, width: int, colour: bool, everything: bool) -> Itera
         if rows and verdict == "same-bits" and not everything:
             yield ""
             yield say(
-                t("{count} differences without effect on the numbers: --all shows them", count=len(rows))
+                t("{count} {count:difference|differences} without effect on the numbers: --all shows them", count=len(rows))
             )
         elif rows:
             yield ""
@@ -78,7 +78,7 @@ def _difference_lines(rows: Sequence[Difference], width: int) -> Iterator[str]:
 
 def _uncompared(found: Diff, width: int) -> Iterator[str]:
     yield ""
-    yield say(t("{equal} packages are of the same version, {by_content} of them compared by content", equal=found.packages_equal, by_content=found.packages_equal_by_content))  # fmt: skip
+    yield say(t("{equal} {equal:package is|packages are} of the same version, {by_content} of them compared by content", equal=found.packages_equal, by_content=found.packages_equal_by_content))  # fmt: skip
     if found.not_compared:
         yield say("Not compared:")
     for row in found.not_compared:
@@ -114,11 +114,11 @@ def _verified(found: Verification) -> str:
     level = {"versions": say("versions"), "record": say("versions and digests"), "files": say("versions, digests and files")}[found.level]  # fmt: skip
     if found.differs:
         count = sum(one.counts for one in found.deviations)
-        return say(t("not the same environment: {count} packages deviate, {equal} are equal ({level})", count=count, equal=found.equal, level=level))  # fmt: skip
+        return say(t("not the same environment: {count} {count:package deviates|packages deviate}, {equal} are equal ({level})", count=count, equal=found.equal, level=level))  # fmt: skip
     if found.incomplete:
-        return say(t("nothing deviates, but not everything could be compared: {equal} packages are equal ({level})", equal=found.equal, level=level))  # fmt: skip
+        return say(t("nothing deviates, but not everything could be compared: {equal} {equal:package is|packages are} equal ({level})", equal=found.equal, level=level))  # fmt: skip
     return say(
-        t("the same environment: all {equal} packages are equal ({level})", equal=found.equal, level=level)
+        t("the same environment: all {equal} {equal:package is|packages are} equal ({level})", equal=found.equal, level=level)
     )
 
 

@@ -68,7 +68,7 @@ def _contents(snapshot: Snapshot) -> str:
         return ""
     digests = sum(bool(one.record_sha256) for one in provenance.contents)
     files = sum(bool(one.file_sha256) for one in provenance.contents)
-    text = say(t("{count} packages named by digest", count=digests))
+    text = say(t("{count} {count:package|packages} named by digest", count=digests))
     return text + (say(t(", {count} with the digest of their file", count=files)) if files else "")
 
 
@@ -82,7 +82,7 @@ def _code(snapshot: Snapshot) -> str:
     parts = [shown(git.remote or ""), git.commit[:12], shown(git.branch)]
     parts.append(_changes(git) if git.dirty else say("unchanged"))
     if git.untracked_count:
-        parts.append(say(t("{count} files that git does not know, by name only", count=git.untracked_count)))
+        parts.append(say(t("{count} {count:file|files} that git does not know, by name only", count=git.untracked_count)))
     return " · ".join(part for part in parts if part)
 
 

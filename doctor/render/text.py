@@ -94,7 +94,7 @@ def printable_text(text: str) -> str:
 def _could_not_look(report: Report, width: int, colour: bool) -> Iterator[str]:
     for item in report.unanswered:
         words = say(
-            t("{section} could not be read: {why}. {count} checks have no answer.",
+            t("{section} could not be read: {why}. {count} {count:check has|checks have} no answer.",
               section=item.section, why=say(item.why).rstrip(".。"), count=len(item.checks))
         )  # fmt: skip
         first, *rest = indent(printable_text(words), width, "", _MARGIN)
@@ -134,7 +134,7 @@ def _summary(report: Report, colour: bool) -> str:
     ]
     if not parts and not report.unanswered and not report.crashed:
         parts.append(paint(say("nothing wrong found"), "good", colour))
-    parts.append(say(t("{count} checks passed", count=len(report.passed))))
+    parts.append(say(t("{count} {count:check|checks} passed", count=len(report.passed))))
     if report.not_applicable:
         parts.append(say(t("{count} do not apply here", count=len(report.not_applicable))))
     if report.unanswered:
@@ -160,7 +160,7 @@ def brief_line(report: Report) -> str:
         names = ", ".join(item.section for item in report.unanswered)
         return say(t("doctor: could not look at {names} (doctor check)", names=names))
     if report.crashed:
-        return say(t("doctor: {count} checks of ours broke (doctor check)", count=len(report.crashed)))
+        return say(t("doctor: {count} {count:check|checks} of ours broke (doctor check)", count=len(report.crashed)))
     if missing := never_looked(report):
         return say(
             t(
@@ -168,4 +168,4 @@ def brief_line(report: Report) -> str:
                 names=", ".join(missing),
             )
         )
-    return say(t("doctor: nothing wrong found, {count} checks passed", count=len(report.passed)))
+    return say(t("doctor: nothing wrong found, {count} {count:check|checks} passed", count=len(report.passed)))

@@ -100,7 +100,7 @@ def _labelled(level: str, words: str, width: int) -> list[Styled]:
 def _unanswered_item(unanswered: Unanswered) -> Item:
     def rows(width: int, unfolded: bool) -> Sequence[Styled]:
         words = say(
-            t("{section} could not be read: {why}. {count} checks have no answer.",
+            t("{section} could not be read: {why}. {count} {count:check has|checks have} no answer.",
               section=unanswered.section, why=say(unanswered.why).rstrip(".。"), count=len(unanswered.checks))
         )  # fmt: skip
         out = _labelled("unknown", printable_text(words), width)
@@ -153,7 +153,7 @@ def _passed(report: Report, width: int, unfolded: bool) -> Iterator[Styled]:
         )
         yield Styled(("✓ " if is_complete else "") + words, "bold green" if is_complete else "bold")
     label = Styled(pad("✓", _LABEL), "green")
-    yield Styled.assemble(label, say(t("{count} checks passed", count=len(report.passed))))
+    yield Styled.assemble(label, say(t("{count} {count:check|checks} passed", count=len(report.passed))))
     if unfolded:
         yield from _wrapped(", ".join(report.passed), width, "dim")
         if report.not_applicable:
@@ -176,7 +176,7 @@ def summary(report: Report) -> Styled:
     ]
     if unanswered:
         parts.append(
-            Styled(say(t("{count} checks could not look", count=unanswered)), LEVEL_STYLES["unknown"])
+            Styled(say(t("{count} {count:check|checks} could not look", count=unanswered)), LEVEL_STYLES["unknown"])
         )
-    parts.append(Styled("✓ " + say(t("{count} checks passed", count=len(report.passed))), "green"))
+    parts.append(Styled("✓ " + say(t("{count} {count:check|checks} passed", count=len(report.passed))), "green"))
     return Styled(" · ").join(parts)

@@ -18,7 +18,7 @@ def render(snapshot: Snapshot) -> Rendered:
         missing = [t("the snapshot holds no packages")]
     if missing:
         raise FormatError(
-            t("a pylock.toml wants an address and a digest for each of its {count} packages; {missing} have none. `doctor snapshot resolve FILE` looks them up.", count=len(found), missing=len(missing)),
+            t("a pylock.toml wants an address and a digest for each of its {count} {count:package|packages}; {missing} have none. `doctor snapshot resolve FILE` looks them up.", count=len(found), missing=len(missing)),
             missing,
         )  # fmt: skip
     tree = lock_tree(snapshot, found)

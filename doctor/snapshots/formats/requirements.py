@@ -47,7 +47,7 @@ def lost_by(found: Sequence[Source]) -> list[Text]:
     problems = [one.problem for one in found if one.problem is not None]
     unhashed = sum(one.kind == "index" and not one.sha256 for one in found)
     if unhashed:
-        problems.append(t("{count} packages without a file's digest: `doctor snapshot resolve` looks them up", count=unhashed))  # fmt: skip
+        problems.append(t("{count} {count:package|packages} without a file's digest: `doctor snapshot resolve` looks them up", count=unhashed))  # fmt: skip
     return [*problems, t("the driver, the cards, variables, code and data are not in it")]
 
 

@@ -91,7 +91,7 @@ def _container(container: Container) -> Iterator[str]:
         return
     yield (container.kind or say("inside one")) if container.inside else say("outside any")
     if container.cpu_quota_cores:
-        yield say(t("quota: {cores} cores", cores=f"{container.cpu_quota_cores:g}"))
+        yield say(t("quota: {cores} {cores:core|cores}", cores=f"{container.cpu_quota_cores:g}"))
     if container.memory_limit_bytes:
         yield say(t("memory limit: {size}", size=human_bytes(container.memory_limit_bytes)))
 

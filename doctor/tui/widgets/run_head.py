@@ -136,7 +136,7 @@ def _attentions(view: RunView) -> Iterator[Styled]:
         )
     if view.non_finite_losses:
         yield Styled(
-            "✗ " + say(t("{count} losses were not finite", count=view.non_finite_losses)), "bold red"
+            "✗ " + say(t("{count} {count:loss was|losses were} not finite", count=view.non_finite_losses)), "bold red"
         )
     outcome = _outcome(view)
     if outcome:

@@ -38,7 +38,7 @@ def _counts(stacks: dict[str, Any]) -> Iterator[Styled]:
     samples, errors = number(stacks.get("samples")), number(stacks.get("errors"))
     if samples is not None:
         words = say(
-            t("{samples} samples, {errors} of them torn", samples=int(samples), errors=int(errors or 0))
+            t("{samples} {samples:sample|samples}, {errors} of them torn", samples=int(samples), errors=int(errors or 0))
         )
         yield Styled(words, "dim")
 
