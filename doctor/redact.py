@@ -9,32 +9,17 @@ redacted machine is judged like the machine itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import msgspec
 
+from doctor.allowed_variables import is_allowed
 from doctor.model import Snapshot
 from doctor.redact_identity import Veil, is_personal
 from doctor.redact_provenance import clean_names, for_strangers, is_commit, set_patches_aside
 from doctor.redact_secrets import is_secret_name, without_secrets
-from doctor.tables import load
 
 __all__ = ["is_allowed", "is_secret_name", "redact", "without_secrets"]
-
-
-@cache
-def _table() -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]:
-    table = load("variables")
-    return frozenset(table["names"]), tuple(table["prefixes"]), frozenset(table["denied"])
-
-
-def is_allowed(variable: str) -> bool:
-    """Return whether the value of ``variable`` may be read and kept."""
-    names, prefixes, denied = _table()
-    if variable in names:
-        return True
-    return variable.startswith(prefixes) and variable not in denied and not is_secret_name(variable)
 
 
 def redact(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from doctor.allowed_variables import is_allowed
 from doctor.model import Environment, Reading, ok
-from doctor.redact import is_allowed, without_secrets
+from doctor.redact_secrets import without_secrets
 from runner.strings import printable
 
 if TYPE_CHECKING:

@@ -10,13 +10,8 @@ from typing import Any
 from doctor.model import Requirement, Text, t
 from doctor.probes.bounded import read_bytes
 from doctor.probes.gaps import reason_of
-from doctor.redact import without_secrets
+from doctor.redact_secrets import without_secrets
 from runner.strings import printable
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _FILES_LIMIT = 20
 _LINES_LIMIT = 500
@@ -65,6 +60,12 @@ def parse_pyproject(text: str) -> list[str]:
     Raises:
         ValueError: it is not TOML, or its dependencies are not a list of strings.
     """
+    # Imported here: most folders hold no such file, and the parser takes its time.
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
     project: Any = tomllib.loads(text).get("project", {})
     lines = project.get("dependencies", []) if isinstance(project, dict) else None
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
