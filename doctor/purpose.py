@@ -8,22 +8,19 @@ from collections.abc import Iterator
 import msgspec
 
 from doctor.judge import fold_symptoms, judge
-from doctor.lint import lint_source
+from doctor.lint import Call, Script, lint_script, read_script, unreadable
 from doctor.machine import with_facts
-from doctor.model import Reading, Report, Snapshot, Workload, ok, t
+from doctor.model import Finding, Reading, Report, Snapshot, Workload, ok
 
 _ARGUMENTS = ("TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig", "DPOConfig")
+_TRAINERS = ("Trainer", "Seq2SeqTrainer", "SFTTrainer")
 _SEEDS = {
     "random.seed": "python", "np.random.seed": "numpy", "numpy.random.seed": "numpy", "torch.manual_seed": "torch",
     "torch.cuda.manual_seed_all": "cuda",
 }  # fmt: skip
-_SEEDS_ALL = (
-    "set_seed",
-    "seed_everything",
-    "enable_full_determinism",
-    "transformers.set_seed",
-    "accelerate.utils.set_seed",
-)
+_SEEDS_ALL = ("set_seed", "seed_everything", "enable_full_determinism")
+_SENTENCEPIECE = ("T5Tokenizer", "LlamaTokenizer", "XLNetTokenizer", "CamembertTokenizer", "XLMRobertaTokenizer", "AlbertTokenizer", "MBartTokenizer", "PegasusTokenizer")  # fmt: skip
+"""The slow tokenizers that transformers 4 makes with SentencePiece."""
 Literal = str | int | float | bool | None
 
 
@@ -31,99 +28,108 @@ def workload_from_script(text: str, source: str = "script.py") -> Workload:
     """Return what the script ``text`` shows of its run; what it does not show stays unknown.
 
     Raises:
-        SyntaxError: ``text`` is not Python.
+        SyntaxError, ValueError, RecursionError: as :func:`doctor.lint.read_script`.
     """
-    tree = ast.parse(text)
-    calls = [(dotted(node.func), node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    arguments = _training_arguments(calls)
+    return workload_of(read_script(text, source))
+
+
+def workload_of(script: Script) -> Workload:
+    """Return what a script shows of its run; what it does not show stays unknown."""
+    arguments = _training_arguments(script)
+    features = {*_features(script), *_decorated(script), *_from_arguments(arguments)}
     return Workload(
-        source=source,
-        imports=tuple(sorted(set(_imports(tree)))),
-        features=tuple(
-            sorted({*_features(text, calls, arguments), *_decorated(tree), *_from_arguments(arguments)})
-        ),
+        source=script.path,
+        imports=tuple(sorted(set(_imports(script.tree)))),
+        features=tuple(sorted(features)),
         training_args=arguments,
-        num_workers=_num_workers(calls, arguments),
-        output_dir=_text(arguments.get("output_dir")),
-        seeds_set=_seeds(calls),
-        deterministic=_deterministic(calls),
+        num_workers=_num_workers(script, arguments),
+        output_dir=output if isinstance(output := arguments.get("output_dir"), str) else None,
+        seeds_set=_seeds(script),
+        deterministic=_deterministic(script),
     )
 
 
-def dotted(node: ast.expr) -> str:
-    """``torch.onnx.export`` of a call's function; empty for what is not a plain name."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        head = dotted(node.value)
-        return f"{head}.{node.attr}" if head else node.attr
-    return ""
-
-
-def _imports(tree: ast.Module) -> Iterator[str]:
-    """Yield top-level modules imported outside of ``try``, whose absence would end the script."""
-    guarded = {id(node) for block in ast.walk(tree) if isinstance(block, ast.Try) for node in ast.walk(block)}
-    for node in ast.walk(tree):
-        if id(node) in guarded:
-            continue
+def _imports(body: ast.AST) -> Iterator[str]:
+    """Yield top-level modules whose absence would end the script: not what it imports in a ``try`` or on a condition."""
+    for node in ast.iter_child_nodes(body):
         if isinstance(node, ast.Import):
             yield from (name.name.partition(".")[0] for name in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
+        elif isinstance(node, ast.ImportFrom):
+            if node.module and not node.level:
+                yield node.module.partition(".")[0]
+        elif not isinstance(node, ast.Try) and (not isinstance(node, ast.If) or _is_main(node.test)):
+            yield from _imports(node)
 
 
-def _keywords(call: ast.Call) -> dict[str, Literal]:
-    return {word.arg: word.value.value for word in call.keywords if word.arg and isinstance(word.value, ast.Constant) and isinstance(word.value.value, (str, int, float, bool, type(None)))}  # fmt: skip
+def _is_main(test: ast.expr) -> bool:
+    # if __name__ == "__main__":
+    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
 
 
-def _training_arguments(calls: list[tuple[str, ast.Call]]) -> dict[str, Literal]:
+def _plain(script: Script, call: Call) -> dict[str, Literal]:
+    """Return the keywords of a call that come to a literal, through the script's variables and options."""
+    known = {name: script.constant(value, call.scope) for name, value in call.keywords.items()}
+    nothing = {name for name, value in call.keywords.items() if _is_none(script.value_of(value, call.scope))}
+    return {
+        name: value
+        for name, value in known.items()
+        if isinstance(value, (str, int, float)) or (value is None and name in nothing)
+    }
+
+
+def _is_none(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _training_arguments(script: Script) -> dict[str, Literal]:
     found: dict[str, Literal] = {}
-    for name, call in calls:
-        if name.rpartition(".")[2] in _ARGUMENTS:
-            found |= _keywords(call)
+    for call in script.calls:
+        if script.kind_of(call) in _ARGUMENTS:
+            found |= _plain(script, call)
+            first = script.constant(call.argument(0, "output_dir"), call.scope)
+            if isinstance(first, str):
+                found["output_dir"] = first
     return found
 
 
-def _features(text: str, calls: list[tuple[str, ast.Call]], arguments: dict[str, Literal]) -> Iterator[str]:
-    for name, call in calls:
-        words, last = _keywords(call), name.rpartition(".")[2]
-        if last in ("Trainer", "Seq2SeqTrainer", "SFTTrainer"):
+def _features(script: Script) -> Iterator[str]:
+    for call in script.calls:
+        words = _plain(script, call)
+        if script.kind_of(call) in _TRAINERS:
             yield "trainer"
-        if name == "torch.compile" or arguments.get("torch_compile") is True:
+        if call.name == "torch.compile":
             yield "torch-compile"
-        resumes = next((word.value for word in call.keywords if word.arg == "resume_from_checkpoint"), None)
-        if resumes is not None and not (isinstance(resumes, ast.Constant) and not resumes.value):
+        if _resumes(script, call):
             yield "resumes"
-        if (
-            last == "BitsAndBytesConfig"
-            or words.get("load_in_4bit") is True
-            or words.get("load_in_8bit") is True
-        ):
+        if call.method == "BitsAndBytesConfig" or True in (words.get("load_in_4bit"), words.get("load_in_8bit")):  # fmt: skip
             yield "bitsandbytes"
-        if last == "from_pretrained" and isinstance(words.get("device_map"), str):
-            yield "device-map"
-        if last == "from_pretrained" and name.rpartition(".")[0].rpartition(".")[2] in _SENTENCEPIECE:
-            yield "sentencepiece"
-        if (
-            words.get("attn_implementation") == "flash_attention_2"
-            or words.get("use_flash_attention_2") is True
-        ):
+        if call.method == "from_pretrained":
+            yield from _loading(call, words)
+        if words.get("attn_implementation") == "flash_attention_2" or words.get("use_flash_attention_2") is True:  # fmt: skip
             yield "flash-attention-2"
-        if name == "torch.onnx.export" and words.get("dynamo") is not False:
+        if call.name == "torch.onnx.export" and words.get("dynamo") is not False:
             yield "onnx-export-default-exporter"
-        if last == "splitlines" and "vocab" in text:
+        if call.method == "splitlines" and any("vocab" in line for line in script.lines):
             yield "vocab-splitlines"
 
 
-_SENTENCEPIECE = ("T5Tokenizer", "LlamaTokenizer", "XLNetTokenizer", "CamembertTokenizer", "XLMRobertaTokenizer", "AlbertTokenizer", "MBartTokenizer", "PegasusTokenizer")  # fmt: skip
-"""The slow tokenizers that transformers 4 makes with SentencePiece."""
+def _resumes(script: Script, call: Call) -> bool:
+    given = script.value_of(call.keywords.get("resume_from_checkpoint"), call.scope)
+    return given is not None and not (isinstance(given, ast.Constant) and not given.value)
 
 
-def _decorated(tree: ast.Module) -> Iterator[str]:
+def _loading(call: Call, words: dict[str, Literal]) -> Iterator[str]:
+    if isinstance(words.get("device_map"), str):
+        yield "device-map"
+    if call.receiver.rpartition(".")[2] in _SENTENCEPIECE:
+        yield "sentencepiece"
+
+
+def _decorated(script: Script) -> Iterator[str]:
     """Yield what the script's decorators ask for: ``@torch.compile`` or ``@torch.compile(...)``."""
-    for node in ast.walk(tree):
+    for node in ast.walk(script.tree):
         for one in getattr(node, "decorator_list", ()):
-            if dotted(one.func if isinstance(one, ast.Call) else one) == "torch.compile":
+            if script.resolve(one.func if isinstance(one, ast.Call) else one) == "torch.compile":
                 yield "torch-compile"
 
 
@@ -131,6 +137,8 @@ def _from_arguments(arguments: dict[str, Literal]) -> Iterator[str]:
     optimizer = str(arguments.get("optim") or "")
     if "8bit" in optimizer or "bnb" in optimizer:
         yield "bitsandbytes"
+    if arguments.get("torch_compile") is True:
+        yield "torch-compile"
     if arguments.get("deepspeed"):
         yield "deepspeed"
     for tracker in ("wandb", "tensorboard"):
@@ -138,48 +146,44 @@ def _from_arguments(arguments: dict[str, Literal]) -> Iterator[str]:
             yield tracker
 
 
-def _num_workers(calls: list[tuple[str, ast.Call]], arguments: dict[str, Literal]) -> int | None:
-    asked = [
-        _keywords(call).get("num_workers") for name, call in calls if name.rpartition(".")[2] == "DataLoader"
-    ]
+def _num_workers(script: Script, arguments: dict[str, Literal]) -> int | None:
+    loaders = [call for call in script.calls if script.kind_of(call) == "DataLoader"]
+    asked = [_plain(script, call).get("num_workers") for call in loaders]
     asked.append(arguments.get("dataloader_num_workers"))
     known = [value for value in asked if isinstance(value, int) and not isinstance(value, bool)]
     return max(known, default=None)
 
 
-def _text(value: Literal) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _seeds(calls: list[tuple[str, ast.Call]]) -> tuple[str, ...] | None:
+def _seeds(script: Script) -> tuple[str, ...] | None:
     """Return what is seeded; None where nothing is, since a fragment need not show it."""
-    names = {name for name, _ in calls}
-    if any(name in _SEEDS_ALL or name.rpartition(".")[2] in _SEEDS_ALL for name in names):
+    if any(call.method in _SEEDS_ALL for call in script.calls):
         return ("numpy", "python", "torch")
-    return tuple(sorted({_SEEDS[name] for name in names if name in _SEEDS})) or None
+    return tuple(sorted({_SEEDS[call.name] for call in script.calls if call.name in _SEEDS})) or None
 
 
-def _deterministic(calls: list[tuple[str, ast.Call]]) -> bool | None:
-    for name, call in calls:
-        first = call.args[0] if call.args else None
-        if name == "torch.use_deterministic_algorithms" and isinstance(first, ast.Constant):
-            return bool(first.value) and _keywords(call).get("warn_only") is not True
+def _deterministic(script: Script) -> bool | None:
+    for call in script.named("torch.use_deterministic_algorithms"):
+        asked = script.constant(call.argument(0, "mode"), call.scope)
+        if asked is not None:
+            return bool(asked) and _plain(script, call).get("warn_only") is not True
     return None
 
 
 def judge_for_script(snapshot: Snapshot, source: str, path: str) -> tuple[Snapshot, Report]:
     """Return the snapshot with the script's workload in it, and one report on machine and script together.
 
-    A script that is not Python is judged by lint alone (which says so); the machine is judged all the same.
+    A script that is not Python is said to be unreadable; the machine is judged all the same.
     """
+    found: list[Finding]
     try:
-        workload = workload_from_script(source, path)
-        snapshot = with_facts(snapshot, workload=ok(workload, path))
+        script = read_script(source, path)
     except (SyntaxError, ValueError, RecursionError) as error:
-        why = t("{place} could not be read as Python: {error}", place=path, error=str(error))
-        snapshot = with_facts(snapshot, workload=Reading(status="failed", why=why, source=path))
+        found = [unreadable(path, error)]
+        snapshot = with_facts(snapshot, workload=Reading(status="failed", why=found[0].title, source=path))
+    else:
+        found = lint_script(script, None, snapshot)
+        snapshot = with_facts(snapshot, workload=ok(workload_of(script), path))
     report = judge(snapshot)
-    found = lint_source(source, None, path, snapshot)
     given = {item.id for item in report.findings()}
     together = [*report.findings(), *(item for item in found if item.id not in given)]
     return snapshot, msgspec.structs.replace(report, diagnoses=fold_symptoms(together))

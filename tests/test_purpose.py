@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from doctor.purpose import workload_from_script
@@ -40,6 +42,52 @@ def test_features(text: str, features: tuple[str, ...]) -> None:
 def test_imports_inside_try_may_be_missing() -> None:
     text = "import numpy as np, os.path\nfrom . import local\ntry:\n    import wandb\nexcept ImportError:\n    wandb = None\n"
     assert workload_from_script(text).imports == ("numpy", "os")
+
+
+@pytest.mark.parametrize(
+    ("text", "imports"),
+    [
+        pytest.param("if track:\n    import wandb\n", (), id="on a condition"),
+        pytest.param("def main():\n    import peft\nmain()\n", ("peft",), id="in a function"),
+        pytest.param(
+            'if __name__ == "__main__":\n    import peft\n', ("peft",), id="where the script starts"
+        ),
+        pytest.param("try:\n    pass\nexcept E:\n    import peft\n", (), id="in a handler"),
+    ],
+)
+def test_only_an_import_that_must_happen_is_counted(text: str, imports: tuple[str, ...]) -> None:
+    assert workload_from_script(text).imports == imports
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("import transformers as hf\nhf.TrainingArguments('o', fp16=True)", id="an alias"),
+        pytest.param("half = True\nTrainingArguments(output_dir='o', fp16=half)", id="a variable"),
+        pytest.param("o = dict(fp16=True, output_dir='o')\nTrainingArguments(**o)", id="a dictionary spread"),
+        pytest.param("class Mine(TrainingArguments):\n    pass\nMine('o', fp16=True)", id="a subclass"),
+        pytest.param(
+            "p.add_argument('--fp16', default=True)\nargs = p.parse_args()\nTrainingArguments('o', fp16=args.fp16)",
+            id="an option's default",
+        ),
+    ],
+)
+def test_arguments_are_found_however_they_are_written(text: str) -> None:
+    assert workload_from_script(text).training_args == {"output_dir": "o", "fp16": True}
+
+
+def test_what_cannot_be_seen_is_not_made_up() -> None:
+    run = workload_from_script("TrainingArguments(output_dir=where(), fp16=a.b, bf16=None)")
+    assert run.training_args == {"bf16": None}
+    assert run.output_dir is None
+
+
+def test_a_notebook_is_read_like_a_script() -> None:
+    cells = [
+        {"cell_type": "code", "source": ["!nvidia-smi\n", "torch.manual_seed(1)"]},
+        {"cell_type": "markdown"},
+    ]
+    assert workload_from_script(json.dumps({"cells": cells}), "a.ipynb").seeds_set == ("torch",)
 
 
 def test_arguments_workers_and_output() -> None:

@@ -27,10 +27,13 @@ __all__ = [
     "Problem",
     "Script",
     "all_rules",
+    "lint_script",
     "lint_source",
     "problem",
     "problems_in",
+    "read_script",
     "rule",
+    "unreadable",
 ]
 
 MODULES = (
@@ -177,15 +180,37 @@ def lint_source(
 
     ``versions`` maps distribution names to installed versions; without it, version-bound rules stay silent or say so.
     """
-    if versions is None:
-        versions = versions_of(snapshot)
     try:
-        script = parse(_notebook_code(source) if path.endswith(".ipynb") else source, path)
+        script = read_script(source, path)
     except (SyntaxError, ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", None) or 1
-        title = t("{place} could not be read as Python: {error}", place=f"{path}:{line}", error=str(error))
-        return [Finding(id="syntax-error", level="unknown", subject=f"{path}:{line}", title=title)]
-    return [_finding(script, item) for item in problems_in(script, Installed(versions, snapshot))]
+        return [unreadable(path, error)]
+    return lint_script(script, versions, snapshot)
+
+
+def lint_script(
+    script: Script, versions: Mapping[str, str] | None = None, snapshot: Snapshot | None = None
+) -> list[Finding]:
+    """Return what is wrong in a script that has been read; see :func:`lint_source`."""
+    installed = Installed(versions_of(snapshot) if versions is None else versions, snapshot)
+    return [_finding(script, item) for item in problems_in(script, installed)]
+
+
+def read_script(source: str, path: str) -> Script:
+    """Return a script, or the code of a notebook (``.ipynb``), parsed.
+
+    Raises:
+        SyntaxError: it is not Python.
+        ValueError: it is no notebook, or holds a NUL.
+        RecursionError: it is nested too deeply to be read.
+    """
+    return parse(_notebook_code(source) if path.endswith(".ipynb") else source, path)
+
+
+def unreadable(path: str, error: Exception) -> Finding:
+    """Return the finding that a script could not be read, from what :func:`read_script` raised."""
+    place = f"{path}:{getattr(error, 'lineno', None) or 1}"
+    title = t("{place} could not be read as Python: {error}", place=place, error=str(error))
+    return Finding(id="syntax-error", level="unknown", subject=place, title=title)
 
 
 def problems_in(script: Script, installed: Installed) -> list[Problem]:
