@@ -8,12 +8,15 @@ from typing import Any, Protocol
 
 from doctor.model import Gpu
 from doctor.probes.nvml import NvmlReader
-from runner.text import Text
+from runner.text import Text, t
 
 RETRY_S = 60.0
 """A machine without a driver is asked again after so long."""
 RETRY_ONCE_SEEN_S = 5.0
 """Cards that answered before and do not now are asked again sooner."""
+LOOK_AGAIN_S = 0.1
+"""Longest look for an answer that is under way: the first one of eight cards without persistence mode takes 2 to 5 s,
+and what samples besides must not stand still meanwhile."""
 SHOWN = (
     "index", "name", "utilization_pct", "memory_activity_pct", "memory_used_bytes", "memory_total_bytes", "temperature_c", "power_w",
     "power_limit_w", "sm_clock_mhz", "throttle_reasons", "error", "unread",
@@ -21,6 +24,11 @@ SHOWN = (
 
 
 class Reader(Protocol):
+    @property
+    def is_waiting(self) -> bool:
+        """Whether an answer is still under way."""
+        ...
+
     def sample(self, timeout_s: float = ...) -> Sequence[Gpu] | Text: ...
 
     def close(self) -> None: ...
@@ -39,22 +47,39 @@ class GpuMeter:
         self._clock = clock
         self._reader = reader or NvmlReader()
         self._seen = False
+        self._asked_at: float | None = None
+        """Of an answer that is late."""
         self._retry_at = float("-inf")
         self._answer: dict[str, Any] = {}
 
     def sample(self) -> dict[str, Any]:
-        """Return ``gpus`` (a dict a card), or ``why`` there are none to show."""
+        """Return ``gpus`` (a dict a card), or ``why`` there are none to show.
+
+        A driver that was asked and has not answered is looked at again each time: only an answer (no driver, a version
+        mismatch) is a reason to wait long before asking anew.
+        """
         now = self._clock()
         if now < self._retry_at:
             return self._answer
-        answer = self._reader.sample(self.timeout_s)
-        if isinstance(answer, Text):
+        answer = self._reader.sample(LOOK_AGAIN_S if self._reader.is_waiting else self.timeout_s)
+        if not isinstance(answer, Text):
+            self._seen, self._asked_at = True, None
+            self._answer = {"gpus": [card(gpu) for gpu in answer]}
+        elif self._reader.is_waiting:
+            self._asked_at = now if self._asked_at is None else self._asked_at
+            self._answer = {"why": self._no_answer_yet(answer, now - self._asked_at)}
+        else:
+            self._asked_at = None
             self._answer = {"why": answer}
             self._retry_at = now + (RETRY_ONCE_SEEN_S if self._seen else RETRY_S)
-        else:
-            self._seen = True
-            self._answer = {"gpus": [card(gpu) for gpu in answer]}
         return self._answer
+
+    def _no_answer_yet(self, why: Text, waited_s: float) -> Text:
+        """Return ``why`` of the first look, and how long it has been since once that is long."""
+        if waited_s < 1.0:
+            return why
+        return t("NVML was asked {seconds} s ago and has not answered yet: the driver hangs, or takes long to wake the cards",
+                 seconds=round(waited_s))  # fmt: skip
 
     def close(self) -> None:
         self._reader.close()

@@ -96,6 +96,8 @@ class RunState:
         self.notes: list[RunEvent] = []
         self.host: dict[str, Any] = {}
         self.gpus: dict[str, Any] = {}
+        """As the newest sample has it; with ``seen_at`` (seconds since the epoch) where it could not read the cards."""
+        self._gpus_at = 0.0
         self.stacks: dict[str, Any] = {}
         self.log_pace: list[float] = []
         """Seconds a step between the newest words of a supervised command's log."""
@@ -214,7 +216,11 @@ class RunState:
         self.host = event.data
 
     def _on_sample_gpu(self, event: RunEvent) -> None:
-        self.gpus = event.data
+        """Cards that cannot be read now are kept as they were last seen, with the reason and since when."""
+        if event.data.get("gpus") or not self.gpus.get("gpus"):
+            self.gpus, self._gpus_at = event.data, event.t
+        else:
+            self.gpus = {**event.data, "gpus": self.gpus["gpus"], "seen_at": self._gpus_at}
 
     def _on_sample_stacks(self, event: RunEvent) -> None:
         self.stacks = event.data

@@ -240,10 +240,13 @@ def test_machine_memory_and_kills_are_read_from_literal_text(tmp_path: Path) -> 
 class Answers:
     """An NVML reader that gives what it was handed, one answer a sample."""
 
-    def __init__(self, *answers: list[Gpu] | Text) -> None:
-        self.answers = list(answers)
+    def __init__(self, *answers: list[Gpu] | Text, waits: int = 0) -> None:
+        self.answers, self.waits = list(answers), waits
+        """After each of the first ``waits`` answers the driver's own is still under way."""
+        self.is_waiting = False
 
     def sample(self, timeout_s: float = 0.0) -> list[Gpu] | Text:
+        self.is_waiting, self.waits = self.waits > 0, self.waits - 1
         return self.answers.pop(0)
 
     def close(self) -> None:
@@ -261,6 +264,18 @@ def test_a_card_is_shown_with_what_could_not_be_read() -> None:
     assert GpuMeter(reader=Answers([gpu])).sample() == {
         "gpus": [{"index": 1, "name": "RTX 4090", "utilization_pct": 0.0, "throttle_reasons": (), "unread": {"power_w": "Not Supported"}}]
     }  # fmt: skip
+
+
+def test_a_slow_first_answer_is_waited_for_and_not_declared_dead() -> None:
+    clock, late = [0.0], t("no answer within 0.8 s")
+    meter = GpuMeter(clock=lambda: clock[0], reader=Answers(*[late] * 5, [Gpu(name="A")], waits=5))
+    seen = []
+    for second in range(6):
+        clock[0] = float(second)
+        seen.append(meter.sample())
+    assert str(seen[0]["why"]) == "no answer within 0.8 s"
+    assert "asked 4 s ago and has not answered yet" in str(seen[4]["why"])
+    assert seen[5] == {"gpus": [{"index": 0, "name": "A"}]}
 
 
 def test_no_driver_is_asked_again_a_minute_later() -> None:

@@ -24,11 +24,14 @@ from doctor.probes.nvml_rows import (
     processes_of,
     with_live_values,
 )
+from doctor.probes.sharing import once
 
 SILENCE_S = 2.0
 """A child that lies still in the driver for so long is given up: a card answers in milliseconds, a hung driver never."""
 LIMIT_S = 4.5
 """Longest wait for the whole answer, below the deadline of the probes: cards that must be woken first are slow."""
+STALE_S = 10.0
+"""A late answer is shown up to this age, where no newer one comes in time."""
 PROCESSES_EVERY_S = 2.0
 """Listing processes takes the driver's lock for milliseconds, which the training needs too."""
 
@@ -77,17 +80,30 @@ def _is_compat(folder: str) -> bool:
     return bool(folder) and holds("libcuda.so.1") and not holds("libnvidia-ml.so.1")
 
 
+def begin(context: Context) -> NvmlProcessHandle | Text:
+    """Start the child that :func:`look` will ask, once, or say why that was not possible.
+
+    Called before the probes run: the child gets ready while they do.
+    """
+    return once(context, "nvml-child", _started_child)
+
+
+def _started_child(context: Context) -> NvmlProcessHandle | Text:
+    binding = find_binding()
+    if binding is None or not sys.executable:
+        return t("nvidia-ml-py is not installed beside the doctor: reinstall rundoctor")
+    try:
+        return NvmlProcessHandle(library_environment(context.environ), binding)
+    except OSError as error:
+        return t("the process that asks NVML could not be started: {error}", error=str(error))
+
+
 def look(context: Context) -> NvmlLook:
     """Ask NVML everything once. Never raises for what the driver does; see :class:`NvmlLook`."""
     answer = NvmlLook()
-    binding = find_binding()
-    if binding is None or not sys.executable:
-        answer.why = t("nvidia-ml-py is not installed beside the doctor: reinstall rundoctor")
-        return answer
-    try:
-        child = NvmlProcessHandle(library_environment(context.environ), binding)
-    except OSError as error:
-        answer.why = t("the process that asks NVML could not be started: {error}", error=str(error))
+    child = begin(context)
+    if isinstance(child, Text):
+        answer.why = child
         return answer
     nodes = {name: str(context.path(name)) for name in node_names(context)}
     request = {"system": True, "slow": True, "processes": True, "links": True, "nodes": nodes}
@@ -98,6 +114,7 @@ def look(context: Context) -> NvmlLook:
         answer.why, answer.silent, answer.hung = silent.text, not silent.died, silent.hung
     finally:
         child.abandon()
+        context.shared.pop("nvml-child", None)
     return answer
 
 
@@ -139,8 +156,9 @@ def _take_gpu(answer: NvmlLook, rows: list[dict[str, Any]], row: dict[str, Any])
 class NvmlReader:
     """Samples the cards again and again through one child; for the sampler. Not thread-safe.
 
-    A child that hangs is left waiting and asked nothing more until it answers, so that a hung driver costs one stuck
-    process and not one a second. One that died is started anew at the next sample.
+    A child that does not answer is left waiting and asked nothing more until it does: a hung driver costs one stuck
+    process and not one a second, and an answer that comes late is given at the next sample instead of being lost. A
+    child that died is started anew at the next sample.
     """
 
     def __init__(
@@ -150,59 +168,77 @@ class NvmlReader:
         self._clock = clock
         self._child: NvmlProcessHandle | None = None
         self._cards: dict[int, Gpu] = {}
-        self._pending = False
+        self._asked_at: float | None = None
+        """Set while an answer is on its way; what came of it so far is in the next three."""
+        self._answer = NvmlLook()
+        self._lists_processes = False
         self._processes_at: float | None = None
         self.processes: tuple[NvmlProcess, ...] = ()
         """Compute processes as NVML listed them last, at most :data:`PROCESSES_EVERY_S` ago."""
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether NVML was asked and has not answered yet: it may still, and the next sample looks."""
+        return self._asked_at is not None
+
     def sample(self, timeout_s: float = SILENCE_S) -> list[Gpu] | Text:
-        """Return the cards as they are now, or the reason why they could not be read within ``timeout_s``."""
+        """Return the cards as they are now, or the reason why they could not be read within ``timeout_s``.
+
+        Where the driver takes longer than that each time, its last answer is returned while the next is on its way.
+        """
+        late: list[Gpu] = []
         try:
-            if self._pending:
-                self._drain(timeout_s)
-            return self._round(timeout_s)
+            if self._asked_at is not None:
+                late = self._late(timeout_s)
+            if not self._ask():
+                return t("nvidia-ml-py is not installed beside the doctor: reinstall rundoctor")
+            return self._collect(timeout_s)
         except NvmlSilent as silent:
             if silent.died:
                 self.close()
-            return silent.text
+            return silent.text if silent.died or not late else late
         except OSError as error:
             return t("the process that asks NVML could not be started: {error}", error=str(error))
+
+    def _late(self, timeout_s: float) -> list[Gpu]:
+        """Take the answer that was under way; empty: it is too old to show, or was a refusal."""
+        asked_at = self._asked_at or 0.0
+        answer = self._collect(timeout_s)
+        return answer if isinstance(answer, list) and self._clock() - asked_at <= STALE_S else []
 
     def close(self) -> None:
         """Let the child go; never waits for it."""
         if self._child is not None:
             self._child.abandon()
-        self._child, self._pending, self._cards = None, False, {}
+        self._child, self._asked_at, self._cards = None, None, {}
 
-    def _drain(self, timeout_s: float) -> None:
-        """Take the rest of an answer that came too late."""
-        assert self._child is not None
-        for _ in self._child.steps(timeout_s, timeout_s):
-            pass
-        self._pending = False
-
-    def _round(self, timeout_s: float) -> list[Gpu] | Text:
+    def _ask(self) -> bool:
+        """Ask for one round; False: there is no binding to ask through."""
         child = self._started()
         if child is None:
-            return t("nvidia-ml-py is not installed beside the doctor: reinstall rundoctor")
+            return False
         now = self._clock()
-        lists_processes = self._processes_at is None or now - self._processes_at >= PROCESSES_EVERY_S
-        child.ask({"slow": not self._cards, "processes": lists_processes})
-        self._pending = True
-        answer, cards = NvmlLook(), list[Gpu]()
-        processes: list[NvmlProcess] = []
-        for kind, value in child.steps(timeout_s, timeout_s):
+        self._lists_processes = self._processes_at is None or now - self._processes_at >= PROCESSES_EVERY_S
+        child.ask({"slow": not self._cards, "processes": self._lists_processes})
+        self._asked_at, self._answer = now, NvmlLook()
+        return True
+
+    def _collect(self, timeout_s: float) -> list[Gpu] | Text:
+        """Take what comes of the answer under way; raises NvmlSilent where it is not whole in time, and keeps the part."""
+        assert self._child is not None and self._asked_at is not None
+        answer = self._answer
+        for kind, value in self._child.steps(timeout_s, timeout_s):
             if kind == "gpu":
-                cards.append(gpu_of(value))
-                processes += processes_of(value)
+                answer.gpus.append(gpu_of(value))
+                answer.processes += processes_of(value)
             elif kind in ("system", "failed"):
                 _take_system(answer, value)
-        self._pending = False
+        asked_at, self._asked_at = self._asked_at, None
         if answer.nvml_error != 0:
             return answer.why or nvml_reason(answer)
-        if lists_processes:
-            self._processes_at, self.processes = now, tuple(processes)
-        return [self._whole(card) for card in cards]
+        if self._lists_processes:
+            self._processes_at, self.processes = asked_at, tuple(answer.processes)
+        return [self._whole(card) for card in answer.gpus]
 
     def _started(self) -> NvmlProcessHandle | None:
         if self._child is not None and not self._child.alive():

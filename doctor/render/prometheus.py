@@ -84,6 +84,8 @@ def _machine(state: RunState) -> Iterator[_Row]:
     ):  # fmt: skip
         if (value := number(state.host.get(key))) is not None:
             yield metric, {}, value * scale
+    if "seen_at" in state.gpus:  # what the cards were before is no reading of now
+        return
     for card in state.gpus.get("gpus") or ():
         yield from _card(card)
 

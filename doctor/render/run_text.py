@@ -180,8 +180,12 @@ def _machine(state: RunState) -> Iterator[str]:
         yield gpu_line(gpu)
     if len(gpus) > 4:
         yield say(t("... and {count} more {count:GPU|GPUs}", count=len(gpus) - 4))
-    if not gpus and state.gpus.get("why"):
-        yield "GPU  " + words_of(state.gpus["why"])
+    seen_at, why = number(state.gpus.get("seen_at")), state.gpus.get("why")
+    if gpus and seen_at is not None:
+        age = human_seconds(max(0.0, (state.last_t or seen_at) - seen_at))
+        yield say(t("GPU  as {time} ago: {why}", time=age, why=words_of(why) or "?"))
+    elif not gpus and why:
+        yield "GPU  " + words_of(why)
 
 
 def host_line(host: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from textual.screen import Screen
 
 from doctor.commands import CommandError, Exit
 from doctor.language import current_language, say, use_language
+from doctor.settings import save_setting
 from doctor.tui.base_screen import BaseScreen
 from doctor.tui.source import Examination, Source
 from doctor.tui.widgets.bar import shown_bindings
@@ -124,7 +125,15 @@ class DoctorApp(App[int]):
             self.push_screen(HelpScreen())
 
     def action_language(self) -> None:
-        use_language("en" if current_language() == "zh" else "zh")
+        """Change the language, here and for every later command; where the home cannot be written, here only."""
+        chosen = "en" if current_language() == "zh" else "zh"
+        use_language(chosen)
+        try:
+            save_setting("lang", chosen)
+        except OSError as error:
+            self.notify(
+                say(t("the language is not kept: {error}", error=error.strerror or str(error))), timeout=4
+            )
         for screen in self.screen_stack:
             if isinstance(screen, BaseScreen):
                 screen.redraw()

@@ -14,7 +14,10 @@ from tests.catalogue import translations
 
 
 @pytest.fixture(autouse=True)
-def english() -> Iterator[None]:
+def english(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv(
+        "DOCTOR_CONFIG_DIR", str(tmp_path_factory.mktemp("config"))
+    )  # `l` keeps its choice there
     language.use_language("en")
     yield
     language.use_language("en")

@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text as Styled
 
 from doctor.language import say
-from doctor.render.layout import human_bytes, indent, pad
+from doctor.render.layout import human_bytes, human_seconds, indent, pad
 from doctor.tui.view import RunView
 from doctor.tui.words import one_line
 from runner.events import number
@@ -53,6 +53,7 @@ def _gpus(view: RunView, width: int) -> Iterator[Styled]:
     gpus = view.gpus.get("gpus")
     if isinstance(gpus, list) and gpus:
         cards = [gpu for gpu in gpus if isinstance(gpu, dict)]
+        yield from _age(view, width)
         for gpu in cards:
             yield from _gpu(gpu, width) if len(cards) < CARDS_IN_ONE_ROW else _gpu_row(gpu)
     elif view.gpus.get("why"):
@@ -61,6 +62,15 @@ def _gpus(view: RunView, width: int) -> Iterator[Styled]:
         yield Styled(say("this machine shows no NVIDIA GPU"))
     else:
         yield Styled(say("no sample yet"), "dim")
+
+
+def _age(view: RunView, width: int) -> Iterator[Styled]:
+    """Yield how old the cards' values are, where the newest look could not read them."""
+    seen_at = number(view.gpus.get("seen_at"))
+    if seen_at is not None:
+        why = one_line(view.gpus.get("why")) or "?"
+        age = human_seconds(max(0.0, (view.last_t or seen_at) - seen_at))
+        yield from _unknown(say(t("as they were {time} ago; now: {why}", time=age, why=why)), width)
 
 
 def _gpu(gpu: dict[str, Any], width: int) -> Iterator[Styled]:
