@@ -793,6 +793,19 @@ SECTIONS: dict[str, type[Section]] = {
 }
 
 
+class KnownGood(Record, frozen=True):
+    """What is known of an environment that comes with the doctor."""
+
+    tested: bool = False
+    """It was restored from the very file, compared file by file, and trained with; else `restore` wants --untested."""
+    how: Text | None = None
+    """What was done with it, on what machine; of an untested one, what could not be."""
+    before: str = ""
+    """No release in it is younger than this day: they existed together."""
+    evidence: tuple[str, ...] = ()
+    """Where a digest comes from that no index within reach confirmed."""
+
+
 class Snapshot(Record, frozen=True):
     """A machine as a file. Ours is read by probes, anyone else's from disk; from there on nobody can tell."""
 
@@ -803,6 +816,8 @@ class Snapshot(Record, frozen=True):
     label: str = ""
     redacted: bool = False
     facts: Facts = Facts()
+    known_good: KnownGood | None = None
+    """Only of those in snapshots/."""
     unknown_keys: tuple[str, ...] = ()
     """Paths in the file that this version does not know; never judged."""
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from doctor.model import Content, IndexLine, Snapshot, Text, t
 from doctor.redact_secrets import without_secrets
-from doctor.restore import installer_environ, our_uv
+from doctor.restore_commands import installer_environ, our_uv
 from doctor.snapshots.diff_packages import contents_of
 from doctor.snapshots.formats.sources import Source, sources
 from doctor.snapshots.formats.words import python_minor

@@ -13,7 +13,7 @@ from doctor.probes.index_config import read_indexes
 from doctor.probes.interpreter import read_layout
 from doctor.probes.on_path import through_shim
 from doctor.probes.target import BadPython, resolve_given
-from doctor.restore import our_uv
+from doctor.restore_commands import our_uv
 from doctor.snapshots.restore_plan import RestoreError
 
 _UV_LIMIT_S = 10.0

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from doctor.command_run import CommandOptions
     from doctor.cure import Proposal, Turn
     from doctor.environments import EnvironmentList
+    from doctor.expectations import Expected
     from doctor.explain import Explanation
     from doctor.journal import Journal
     from doctor.launch import StartedRun
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from doctor.prove import Proved
     from doctor.pyspy import Sample
     from doctor.recommend import Recommendation
-    from doctor.restore import Options
+    from doctor.replay import Replay
+    from doctor.restore_commands import Options
     from doctor.running import PlannedRun
     from doctor.snapshots.capture import Patch
     from doctor.snapshots.diff import Diff
@@ -186,6 +188,13 @@ def profile_names() -> list[str]:
     return profile_names()
 
 
+def profiles() -> list[tuple[str, Text]]:
+    """Return name and one line of words of every profile at hand: this folder's, then the shipped ones."""
+    from doctor.profiles import list_profiles
+
+    return list_profiles()
+
+
 def plan_run(
     profile: str,
     overrides: Sequence[str] = (),
@@ -292,6 +301,22 @@ def watch_run(name: str) -> RunWatcher:
     return RunWatcher(find_run(name))
 
 
+def past_of_run(name: str) -> Replay:
+    """Return what shows a run as it was at any moment. Raises FileNotFoundError."""
+    from doctor.replay import Replay
+    from runner.rundir import find_run
+
+    return Replay(find_run(name))
+
+
+def expectations_of(name: str) -> Expected:
+    """Return what a run was expected to take, by its plan. Raises FileNotFoundError."""
+    from doctor.expectations import expected_of
+    from runner.rundir import find_run
+
+    return expected_of(find_run(name))
+
+
 def record_stacks(pid: int, seconds: int) -> Sample:
     """Watch a process and its children from outside for ``seconds``."""
     from doctor.probes.process_tree import read_stat
@@ -389,6 +414,23 @@ def plan_memory(
     from doctor.probes import Context
 
     return plan_memory(found, request, snapshot, options or PlanOptions(), Context().environ)
+
+
+def plan_memory_of(
+    profile: str, overrides: Sequence[str], snapshot: Snapshot
+) -> tuple[MemoryPlan | None, Text | None]:
+    """Return what a profile's step takes of this machine's card, or why that cannot be told."""
+    from doctor.launch import LaunchError
+    from doctor.model_config import NoConfig
+    from runner.model_shapes import UnknownArchitecture
+
+    try:
+        found, request = profile_request(profile, overrides, snapshot)
+        return plan_memory(found, request, snapshot), None
+    except (NoConfig, LaunchError) as error:
+        return None, error.text
+    except UnknownArchitecture as error:
+        return None, error.problem
 
 
 def compare_formulas(request: MemoryRequest) -> Comparison:
@@ -538,7 +580,7 @@ def restore_python(plan: RestorePlan, given: str | None = None) -> Path:
 
 def restore_commands(plan: RestorePlan, folder: Path, python: Path, options: Options) -> list[list[str]]:
     """Return every command of a restore in order, for showing."""
-    from doctor.restore import install_argv, venv_argv
+    from doctor.restore_commands import install_argv, venv_argv
 
     return [
         venv_argv(python, folder, options.uv),
@@ -554,7 +596,7 @@ def restore_options(
 ) -> Options:
     """Return how to install; ``installer`` is pip or uv, None: uv where it asks the same indexes as pip."""
     from doctor.probes import Context
-    from doctor.restore import Options, our_uv
+    from doctor.restore_commands import Options, our_uv
     from doctor.restore_python import choose_uv
 
     uv = our_uv() if installer == "uv" else None if installer == "pip" else choose_uv(Context())

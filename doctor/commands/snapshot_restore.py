@@ -11,7 +11,7 @@ from doctor.commands import CommandError, Exit, complain
 from doctor.language import say
 
 if TYPE_CHECKING:
-    from doctor.restore import Options
+    from doctor.restore_commands import Options
     from doctor.snapshots.restore_plan import RestorePlan
 
 FORMATS = ("requirements", "pylock", "conda", "dockerfile", "apptainer", "cyclonedx", "markdown", "patch")

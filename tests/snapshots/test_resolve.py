@@ -14,7 +14,7 @@ import pytest
 from doctor.model import Content, IndexLine, Snapshot
 from doctor.probes.provenance import read_contents
 from doctor.resolve import ResolveError, resolve
-from doctor.restore import our_uv
+from doctor.restore_commands import our_uv
 from doctor.snapshots.formats import convert
 from doctor.snapshots.resolved import Offer, Resolution, installed_file, offers_of
 from tests.snapshots.boxes import box, content, dist

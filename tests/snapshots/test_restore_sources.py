@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from doctor.model import GitState
-from doctor.restore import Options, restore
+from doctor.restore import restore
+from doctor.restore_commands import Options
 from doctor.snapshots.restore_plan import RestoreError, plan_restore
 from tests.snapshots.boxes import box, content, dist
 
