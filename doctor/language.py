@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.strings import fill
+from runner.strings import fill, translated_fields
 
 if TYPE_CHECKING:
     from runner.text import Text
@@ -50,8 +50,13 @@ def current_language() -> str:
 def say(text: Text | str) -> str:
     """Return ``text`` in the current language with its fields filled in. A plain string is a msgid without fields.
 
-    Fields are filled after translation and are never themselves translated or interpreted.
+    Fields are filled after translation and are never interpreted; translated only where the msgid says ``{name!t}``
+    (a name from a table of ours).
     """
     if isinstance(text, str):
         return _translations.gettext(text) if text else ""
-    return fill(_translations.gettext(text.msgid) if text.msgid else "", text.params)
+    params = text.params
+    if "!t}" in text.msgid:
+        ours = {name: say(str(params[name])) for name in translated_fields(text.msgid) if name in params}
+        params = {**params, **ours}
+    return fill(_translations.gettext(text.msgid) if text.msgid else "", params)

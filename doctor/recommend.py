@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from doctor.checks.advice import TorchBuild, best_torch_builds, capabilities_of, is_windows_driver
+from doctor.checks.advice import (
+    TorchBuild,
+    best_torch_builds,
+    capabilities_of,
+    is_windows_driver,
+    likeliest_build,
+    newer_than_the_tables,
+)
 from doctor.checks.versions import below, index_url, within
 from doctor.model import Record, Snapshot, Text, t
 from doctor.tables import load
@@ -273,7 +280,7 @@ def _undriven(target: Target) -> list[Text]:
 
 def _ways_out(target: Target) -> list[Text]:
     """Say which single change would make something fit: another Python, one card fewer, a newer driver."""
-    out = []
+    out = [_for_a_coming_card(target)] if newer_than_the_tables(target.capabilities) else []
     if target.python and _runnable(_but(target, python=None)):
         build = _runnable(_but(target, python=None))[0]
         out.append(
@@ -304,6 +311,16 @@ def _ways_out(target: Target) -> list[Text]:
             )
         )
     return out or [t("no torch build in the table runs on this driver and these cards together")]
+
+
+def _for_a_coming_card(target: Target) -> Text:
+    card = newer_than_the_tables(target.capabilities)
+    build = likeliest_build(target.driver, target.driver_cuda, target.python, target.windows)
+    return t(
+        "unknown: compute capability {card} is newer than this version of the doctor, which knows no build with code for it. The newest torch is the likeliest: {what}; `python -c 'import torch; print(torch.cuda.get_arch_list())'` then shows what it holds",
+        card=card,
+        what=f"torch=={build.torch}{index_url(build.cuda)}" if build else "torch",
+    )
 
 
 def _but(target: Target, **changes: object) -> Target:

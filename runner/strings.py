@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-# {name}, and {name:finding|findings}: the word for one, and the word for any other number
-_FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)(?::([^{}|]*)\|([^{}|]*))?\}")
+# {name}, {name!t} (a sentence of ours, said in the reader's language), and
+# {name:finding|findings}: the word for one, and the word for any other number
+_FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)(?:!t|:([^{}|]*)\|([^{}|]*))?\}")
+_OURS = re.compile(r"\{([a-z_][a-z0-9_]*)!t\}")
 
 
 def fields_of(msgid: str) -> list[str]:
     """Return the field names of ``msgid`` in order of appearance."""
     return [match[1] for match in _FIELD.finditer(msgid)]
+
+
+def translated_fields(msgid: str) -> list[str]:
+    """Return the fields whose value is itself one of our sentences: ``{meaning!t}``."""
+    return _OURS.findall(msgid)
 
 
 def fill(template: str, params: Mapping[str, object]) -> str:

@@ -16,6 +16,8 @@ from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
+from doctor.tables import load
+from doctor.tables.xids import KINDS
 from runner.strings import fields_of
 
 ROOT = Path(__file__).parent.parent
@@ -47,12 +49,15 @@ def msgids_in(source: str, name: str) -> Iterator[tuple[str, str]]:
 
 
 def extracted(root: Path = ROOT) -> dict[str, str]:
-    """Return every msgid of ``doctor`` and ``runner`` with the first place it stands."""
+    """Return every msgid of ``doctor`` and ``runner`` with the first place it stands; those of tables as well."""
     found: dict[str, str] = {}
     for package in ("doctor", "runner"):
         for path in sorted((root / package).rglob("*.py")):
             for msgid, place in msgids_in(path.read_text("utf-8"), str(path.relative_to(root))):
                 found.setdefault(msgid, place)
+    for kind in KINDS:
+        for number, meaning in load("xids")[kind].items():
+            found.setdefault(meaning, f"doctor/tables/xids.toml:{number}")
     return found
 
 

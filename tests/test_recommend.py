@@ -9,7 +9,8 @@ import pytest
 
 from doctor.machine import encode_snapshot
 from doctor.model import Driver, Facts, Gpu, Gpus, Reading, Snapshot, ok, t
-from doctor.recommend import matching_transformers, recommend, target_from
+from doctor.recommend import matching_transformers, recommend, target_from, target_of
+from doctor.tables.torch_builds import releases
 from tests.commands_run import doctor
 
 
@@ -59,6 +60,21 @@ def test_when_nothing_fits_the_nearest_way_out_is_named(
     found = recommend(target)
     assert found.commands == {}
     assert any(word in str(way) for way in found.ways_out), found.ways_out
+
+
+def test_a_card_newer_than_the_tables_is_unknown_and_gets_no_old_build() -> None:
+    snapshot = Snapshot(
+        facts=Facts(
+            driver=ok(Driver(version="720.11.03", cuda_version="14.1")),
+            gpus=ok(Gpus(items=(Gpu(name="NVIDIA X900", compute_capability="14.3"),))),
+        )
+    )
+    found = recommend(target_of(snapshot))
+    assert found.best is None
+    assert found.commands == {}
+    (way,) = found.ways_out
+    assert str(way).startswith("unknown: compute capability 14.3")
+    assert f"torch=={releases()[0].version} " in str(way)
 
 
 def test_an_unknown_card_is_named_and_not_guessed() -> None:

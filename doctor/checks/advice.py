@@ -8,7 +8,7 @@ from typing import Any
 from doctor.checks.versions import index_url, pip, public
 from doctor.model import Container, Gpus, Host, Packages, Platform, Python, Reading, Record
 from doctor.tables import load
-from doctor.tables.drivers import Number, minimum_driver, number, runs_cuda
+from doctor.tables.drivers import Number, minimum_driver, newest_known_capability, number, runs_cuda
 from doctor.tables.torch_builds import Release, arch_of, minor, releases, runs_by_ptx, runs_natively
 
 __all__ = ["TorchBuild", "best_torch_builds", "minimum_driver"]
@@ -58,6 +58,18 @@ def best_torch_builds(
     return tuple(sorted(found, key=lambda build: _rank(build, torch, driver_cuda)))
 
 
+def newer_than_the_tables(capabilities: Sequence[str]) -> str:
+    """Return the first capability that no table of ours knows yet; empty: all are known."""
+    return next((one for one in capabilities if number(one) > newest_known_capability()), "")
+
+
+def likeliest_build(
+    driver: str | None, driver_cuda: str | None, python: str | None, windows: bool = False
+) -> TorchBuild | None:
+    """Return the newest build that this driver runs: what a card of a coming architecture most likely needs."""
+    return next(iter(best_torch_builds(driver, (), driver_cuda=driver_cuda, python=python, windows=windows)), None)  # fmt: skip
+
+
 def _build(release: Release, cuda: str, capabilities: Sequence[str]) -> TorchBuild | None:
     """Return the build if every card runs it; None when one does not, or the table does not know."""
     arch = arch_of(release.version, cuda)
@@ -65,7 +77,8 @@ def _build(release: Release, cuda: str, capabilities: Sequence[str]) -> TorchBui
         return None
     known = [one for one in capabilities if len(number(one)) >= 2]
     native = [runs_natively(arch.names, capability) for capability in known]
-    compiled = arch.names if arch.confidence == "verified" else ()
+    # Intermediate code would start on a card that nobody knows yet; that an old release is right for it, nobody can say.
+    compiled = arch.names if arch.confidence == "verified" and not newer_than_the_tables(known) else ()
     if not all(ok or runs_by_ptx(compiled, one) for ok, one in zip(native, known, strict=True)):
         return None
     return TorchBuild(

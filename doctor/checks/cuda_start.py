@@ -91,12 +91,12 @@ def _hung(driver: Driver) -> Finding:
 
 
 _CUDA_MEANS = {
-    100: "no device",
-    101: "invalid device",
-    802: "system not yet initialized",
-    803: "driver and library versions do not fit",
-    804: "forward compatibility is not supported on this card",
-    999: "unknown error",
+    100: t("no device"),
+    101: t("invalid device"),
+    802: t("system not yet initialized"),
+    803: t("driver and library versions do not fit"),
+    804: t("forward compatibility is not supported on this card"),
+    999: t("unknown error"),
 }
 
 
@@ -130,7 +130,7 @@ def cuda_starts(
             id="cuda-init-fails",
             level="fail",
             subject="CUDA",
-            title=t("CUDA does not start: cuInit gives error {code} ({meaning})", code=error, meaning=_CUDA_MEANS.get(error, "see cuda.h")),
+            title=t("CUDA does not start: cuInit gives error {code} ({meaning!t})", code=error, meaning=_CUDA_MEANS.get(error, t("see cuda.h")).msgid),
             evidence=evidence(driver__cuda_init_error=error),
             advice=t("Restart the container or the instance; if the number stays, take another machine and report it."),
             cause_of=("torch-sees-no-gpu",),

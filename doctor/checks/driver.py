@@ -60,7 +60,7 @@ def driver_runs_torch(
         or runs_cuda(version, driver.cuda_version, torch.cuda, windows) is not False
     ):
         return
-    if _compat_serves(driver, torch.cuda):
+    if _compat_serves(driver, torch.cuda) or is_not_loaded(driver, gpus):
         return
     serves, needed = _serves(driver, windows), minimum_driver(torch.cuda, windows)
     yield Finding(
@@ -87,6 +87,13 @@ def driver_runs_torch(
         cause_of=("torch-sees-no-gpu", "cuda-init-fails"),
         fix="torch-for-driver",
     )  # fmt: skip
+
+
+def is_not_loaded(driver: Driver, gpus: Reading[Gpus]) -> bool:
+    """Only the driver's files are here, no kernel module that serves them: what runs is decided when one is loaded."""
+    if driver.kernel_module_version or driver.nvml_error == 0:
+        return False
+    return driver.nvml_error == 9 or (gpus.status == "absent" and not driver.pci_gpu_count)
 
 
 def _compat_serves(driver: Driver, cuda: str) -> bool:
@@ -176,7 +183,7 @@ def kernel_module_and_library_agree(
         evidence=evidence(
             driver__kernel_module_version=module,
             driver__nvml_library_version=driver.nvml_library_version,
-            driver__version=driver.version,
+            driver__version=driver.version if driver.version != driver.nvml_library_version else None,
             driver__nvml_error=driver.nvml_error,
         ),
         advice=t("Save your work and restart the instance in the provider's panel: the driver changed on the host under this container.")

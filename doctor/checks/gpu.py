@@ -26,6 +26,11 @@ def working(gpus: Gpus) -> list[Gpu]:
     return [gpu for gpu in gpus.items if not gpu.error]
 
 
+def card_name(gpu: Gpu) -> str:
+    """``GPU 1 (NVIDIA A100-SXM4-40GB)``: how one card is named, by the number that nvidia-smi gives it."""
+    return f"GPU {gpu.index} ({gpu.name})" if gpu.name else f"GPU {gpu.index}"
+
+
 @check("no-gpu-visible")
 def a_gpu_is_visible(
     gpus: Reading[Gpus],

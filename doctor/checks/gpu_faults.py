@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from doctor.checks import check
+from doctor.checks.gpu import card_name
 from doctor.model import Evidence, Finding, Gpu, Gpus, KernelLog, Level, Reading, Record, Text, t
 from doctor.tables.xids import Xid, read, short_pci
 from runner.text import Param
@@ -36,12 +37,12 @@ def cards_are_sound(gpus: Reading[Gpus], kernel_log: Reading[KernelLog]) -> Iter
     """Does a card, or the kernel log about a card, report a fault of the hardware?"""
     faults: dict[str, list[Fault]] = {}
     for index, gpu in enumerate(gpus.value.items if gpus.value else ()):
-        faults.setdefault(_name(gpu), []).extend(_said_by_nvml(index, gpu))
+        faults.setdefault(card_name(gpu), []).extend(_said_by_nvml(index, gpu))
     for place, xid in enumerate_xids(kernel_log):
         card = _card_of(xid, gpus)
         fault = _said_by_the_kernel(place, xid, card, gpus)
         if fault:
-            faults.setdefault(_name(card) if card else xid.pci, []).append(fault)
+            faults.setdefault(card_name(card) if card else xid.pci, []).append(fault)
     for place, line in enumerate(kernel_log.value.lines if kernel_log.value else ()):
         if _FATAL_SWITCH.search(line):
             title = t("the switch between the GPUs (NVSwitch) reported a fatal error")
@@ -50,7 +51,7 @@ def cards_are_sound(gpus: Reading[Gpus], kernel_log: Reading[KernelLog]) -> Iter
             )
     for name, found in faults.items():
         if found:
-            yield _finding(name, found, kernel_log)
+            yield _finding(name, found, kernel_log, _cards_called(name, gpus))
 
 
 def enumerate_xids(kernel_log: Reading[KernelLog]) -> Iterator[tuple[int, Xid]]:
@@ -61,12 +62,20 @@ def enumerate_xids(kernel_log: Reading[KernelLog]) -> Iterator[tuple[int, Xid]]:
             yield place, xid
 
 
-def _finding(name: str, found: list[Fault], kernel_log: Reading[KernelLog]) -> Finding:
+def _cards_called(name: str, gpus: Reading[Gpus]) -> list[tuple[int, Gpu]]:
+    cards = gpus.value.items if gpus.value else ()
+    return [(place, gpu) for place, gpu in enumerate(cards) if card_name(gpu) == name][:1]
+
+
+def _finding(
+    name: str, found: list[Fault], kernel_log: Reading[KernelLog], card: list[tuple[int, Gpu]]
+) -> Finding:
     order: tuple[Level, ...] = ("fail", "warn", "note", "unknown")
     worst = min(found, key=lambda fault: order.index(fault.level))
     lines = kernel_log.value.lines if kernel_log.value else ()
     link = [(place, line) for place, line in enumerate(lines) if "AER" in line][:1]
     rows = [(fault.fact, fault.value) for fault in found]
+    rows += [(f"gpus.items[{place}].pci_address", gpu.pci_address) for place, gpu in card if gpu.pci_address]
     rows += [(f"kernel_log.lines[{place}]", line) for place, line in link if worst.level == "fail"]
     return Finding(
         id="gpu-hardware-fault",
@@ -90,17 +99,13 @@ def _finding(name: str, found: list[Fault], kernel_log: Reading[KernelLog]) -> F
     )
 
 
-def _name(gpu: Gpu) -> str:
-    return " ".join(filter(None, (gpu.name or "GPU", gpu.pci_address or f"#{gpu.index}")))
-
-
 # NVML 3 not supported, 4 no permission, 6 not found: about the question, not about the card.
 _NOT_THE_CARD = (3, 4, 6)
 
 
 def _said_by_nvml(index: int, gpu: Gpu) -> Iterator[Fault]:
     """Yield what NVML reports of the card's own state, the worst first."""
-    name, path = _name(gpu), f"gpus.items[{index}]"
+    name, path = card_name(gpu), f"gpus.items[{index}]"
     if gpu.error and gpu.error_code not in _NOT_THE_CARD and "ermission" not in gpu.error:
         title = t("{gpu} does not answer any more: {error}", gpu=name, error=gpu.error)
         yield Fault(level="fail", title=title, fact=f"{path}.error", value=gpu.error)
@@ -110,7 +115,9 @@ def _said_by_nvml(index: int, gpu: Gpu) -> Iterator[Fault]:
     if gpu.ecc_uncorrected_volatile:
         count = gpu.ecc_uncorrected_volatile
         title = t(
-            "{gpu} had {count} uncorrectable memory {count:error|errors} since the driver was loaded", gpu=name, count=count
+            "{gpu} had {count} uncorrectable memory {count:error|errors} since the driver was loaded",
+            gpu=name,
+            count=count,
         )
         yield Fault(level="fail", title=title, fact=f"{path}.ecc_uncorrected_volatile", value=str(count))
     action = gpu.recovery_action or "none"
@@ -147,11 +154,12 @@ def _said_by_the_kernel(place: int, xid: Xid, gpu: Gpu | None, gpus: Reading[Gpu
     if level == "fail" and recovered:
         level = "warn"
     fields: dict[str, Param] = {"number": xid.number, "meaning": xid.meaning, "pci": xid.pci}
-    title = t("the kernel log has Xid {number} for the card at {pci}: {meaning}", **fields)
+    title = t("the kernel log has Xid {number} for the card at {pci}: {meaning!t}", **fields)
     if _is_another_tenants(gpu, gpus):
         level = "note"
         title = t(
-            "the host's log has Xid {number} ({meaning}) for a card at {pci} that is none of yours", **fields
+            "the host's log has Xid {number} ({meaning!t}) for a card at {pci} that is none of yours",
+            **fields,
         )
     return Fault(level=level, title=title, fact=f"kernel_log.lines[{place}]", value=xid.line)
 
@@ -173,7 +181,7 @@ def _application(place: int, xid: Xid) -> Finding:
         id="gpu-application-error",
         level="note",
         subject=f"Xid {xid.number}",
-        title=t("a program made an error on the GPU (Xid {number}: {meaning}); the card itself is not at fault", number=xid.number, meaning=xid.meaning),
+        title=t("a program made an error on the GPU (Xid {number}: {meaning!t}); the card itself is not at fault", number=xid.number, meaning=xid.meaning),
         evidence=(Evidence(fact=f"kernel_log.lines[{place}]", value=xid.line),),
         advice=t("In your own run, look for an index out of range (labels, token ids): run it once with CUDA_LAUNCH_BLOCKING=1 to see the line."),
     )  # fmt: skip

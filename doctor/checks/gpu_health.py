@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.checks import check
+from doctor.checks.gpu import card_name
 from doctor.model import Evidence, Finding, Gpu, Gpus, Level, t
 
 BUSY_PCT = 20.0
@@ -33,7 +34,7 @@ def cards_keep_their_clocks(gpus: Gpus) -> Iterator[Finding]:
         yield Finding(
             id="gpu-throttled",
             level="warn",
-            subject=f"{gpu.name} #{gpu.index}",
+            subject=card_name(gpu),
             title=t(
                 "GPU {index} is slowed down by heat ({degrees} °C, {reasons})",
                 index=gpu.index, degrees="?" if gpu.temperature_c is None else f"{gpu.temperature_c:g}", reasons=", ".join(heat),
@@ -54,7 +55,7 @@ def cards_have_their_power(gpus: Gpus) -> Iterator[Finding]:
         yield Finding(
             id="gpu-power-capped",
             level=level,
-            subject=f"{gpu.name} #{gpu.index}",
+            subject=card_name(gpu),
             title=t("GPU {index} may draw {limit} W of its usual {usual} W: under full load it is slower than others of its kind", index=gpu.index, limit=round(limit), usual=round(usual)),
             evidence=(
                 Evidence(fact=f"gpus.items[{index}].power_limit_w", value=f"{limit:g}"),
@@ -78,7 +79,7 @@ def cards_have_their_link(gpus: Gpus) -> Iterator[Finding]:
         yield Finding(
             id="gpu-pcie-narrow",
             level="warn" if share <= 0.125 else "note",
-            subject=f"{gpu.name} #{gpu.index}",
+            subject=card_name(gpu),
             title=t(
                 "GPU {index} is busy on PCIe {generation} x{width}, it could have {newest} x{most}: copies to the card take {times} {times:time|times} as long",
                 index=gpu.index, generation=generation, width=width, newest=newest, most=most, times=round(1 / share),

@@ -43,7 +43,7 @@ def holders(
     A process of /proc counts when it has this card's device file open and NVML does not list it.
     """
     listed = [
-        (f"gpu_processes.items[{index}].used_bytes", row)
+        (f"gpu_processes.items[{index}]", row)
         for index, row in enumerate(gpu_processes.value.items if gpu_processes.value else ())
         if row.gpu_index in (None, gpu.index) and (row.command is not None or pids_are_ours)
     ]
@@ -57,7 +57,7 @@ def holders(
                 is_ours=process.is_ours,
                 age_s=process.age_s,
             )
-            listed.append((f"processes.items[{index}].gpu_files", row))
+            listed.append((f"processes.items[{index}]", row))
     return listed  # fmt: skip
 
 
@@ -126,7 +126,15 @@ def _named(
             continue
         proof = (
             Evidence(fact=path, value=str(gpu.memory_used_bytes)),
-            Evidence(fact=fact, value=f"pid {row.pid} {row.command}"),
+            *(
+                Evidence(fact=f"{fact}.{field}", value=str(value))
+                for field, value in (
+                    ("pid", row.pid),
+                    ("used_bytes", row.used_bytes),
+                    ("command", row.command),
+                )
+                if value is not None
+            ),
         )
         process = _parent(row.pid, processes)
         if process and process.parent_pid == 1 and _is_orphan(row, gpu_processes, container):
@@ -147,12 +155,16 @@ def _is_orphan(row: GpuProcess, gpu_processes: Reading[GpuProcesses], container:
     return visible and gpu_processes.status == "ok" and row.pid not in listed
 
 
+def _who(row: GpuProcess) -> str:
+    return f"pid {row.pid} ({row.command})" if row.command else f"pid {row.pid}"
+
+
 def _orphan(gpu: Gpu, row: GpuProcess, held: int | None, proof: tuple[Evidence, ...]) -> Finding:
     return Finding(
         id="orphan-process-holds-vram",
         level="warn",
         subject=f"pid {row.pid}",
-        title=t("pid {pid} ({command}) outlived the run that started it and still holds GPU {index}: {held} GiB in use, by no program that NVML lists", pid=row.pid, command=row.command or "", index=gpu.index, held=gib(held)),
+        title=t("{who} outlived the run that started it and still holds GPU {index}: {held} GiB in use, by no program that NVML lists", who=_who(row), index=gpu.index, held=gib(held)),
         evidence=proof,
         advice=t("Look at it (ps -o pid,ppid,etime,cmd -p {pid}), then end exactly this one: kill {pid}", pid=row.pid),
         cause_of=("vram-mostly-used",),
@@ -175,6 +187,10 @@ def _held(gpu: Gpu, row: GpuProcess, held: int | None, proof: tuple[Evidence, ..
             "It is a Jupyter kernel: shut it down in Jupyter (Running > Shut Down), or end exactly this process after a look at it: kill {pid}",
             pid=row.pid,
         )
+    elif row.command is None:
+        advice = t(
+            "Whose it is cannot be seen from here: ask who else uses this machine, or use another card (CUDA_VISIBLE_DEVICES)."
+        )
     elif row.is_ours is False:
         advice = t("It belongs to another user: ask them, or use another card (CUDA_VISIBLE_DEVICES).")
     else:
@@ -186,9 +202,9 @@ def _held(gpu: Gpu, row: GpuProcess, held: int | None, proof: tuple[Evidence, ..
         id="vram-held-by-process",
         level=level,
         subject=f"pid {row.pid}",
-        title=t("pid {pid} ({command}) holds {held} of {total} GiB on GPU {index}; {free} GiB are free", pid=row.pid, command=row.command or "", held=gib(held), total=gib(gpu.memory_total_bytes), index=gpu.index, free=gib(free))
+        title=t("{who} holds {held} of {total} GiB on GPU {index}; {free} GiB are free", who=_who(row), held=gib(held), total=gib(gpu.memory_total_bytes), index=gpu.index, free=gib(free))
         if row.used_bytes is not None
-        else t("pid {pid} ({command}) has GPU {index} open, of which {used} of {total} GiB are in use; {free} GiB are free", pid=row.pid, command=row.command or "", used=gib(gpu.memory_used_bytes), total=gib(gpu.memory_total_bytes), index=gpu.index, free=gib(free)),
+        else t("{who} has GPU {index} open, of which {used} of {total} GiB are in use; {free} GiB are free", who=_who(row), used=gib(gpu.memory_used_bytes), total=gib(gpu.memory_total_bytes), index=gpu.index, free=gib(free)),
         evidence=proof,
         advice=advice,
         cause_of=("vram-mostly-used",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.checks import check, evidence
+from doctor.checks.gpu import card_name
 from doctor.model import Container, Evidence, Finding, Gpus, Host, Platform, Reading, Text, t
 
 SYS_PTRACE = 1 << 19
@@ -30,7 +31,7 @@ def cards_report_what_is_watched(gpus: Gpus) -> Iterator[Finding]:
         yield Finding(
             id="nvml-field-not-supported",
             level="note",
-            subject=f"{gpu.name} #{gpu.index}".strip(),
+            subject=card_name(gpu),
             title=t("GPU {index} is in MIG mode and does not report its {names}: shown as n/a", index=gpu.index, names=names)
             if gpu.mig_enabled
             else t("GPU {index} does not report its {names} ({why}): shown as n/a", index=gpu.index, names=names, why=gpu.unread[missing[0]]),

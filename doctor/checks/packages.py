@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from doctor.checks import check, evidence
-from doctor.checks.versions import installed, pip
+from doctor.checks.versions import pip
 from doctor.model import Distribution, Environment, Evidence, Finding, Packages, Python, Reading, Torch, t
 
 # ~/.local/lib/python3.12/site-packages | /root/.local/lib/python3.10/site-packages
@@ -125,52 +125,6 @@ def one_copy_of_each(packages: Packages, python: Reading[Python]) -> Iterator[Fi
             else t("Keep one: uninstall the copy that is not meant with the tool that put it there."),
             cause_of=("transformers-requirement-out-of-range",) if same_folder else (),
         )
-
-
-@check("torch-install-broken")
-def torch_install_is_whole(
-    torch: Reading[Torch], packages: Reading[Packages], python: Reading[Python]
-) -> Iterator[Finding]:
-    """Is the installed torch whole, or was its installation cut off?"""
-    item = packages.value.get("torch") if packages.value else None
-    leftovers = [
-        name for name in (packages.value.leftovers if packages.value else ()) if "orch" in name.lower()
-    ]
-    problem = (torch.value.broken if torch.value else "") or ", ".join(
-        (item.missing_files if item else ())[:3]
-    )
-    if not problem and not (leftovers and torch.status == "absent"):
-        return
-    version = (torch.value.version if torch.value else "") or (item.version if item else "")
-    proof = evidence(torch__broken=torch.value.broken or None if torch.value else None)
-    if item and item.missing_files:
-        proof += (*installed(packages.value, "torch"),) if packages.value else ()
-    yield Finding(
-        id="torch-install-broken",
-        level="fail",
-        subject="torch",
-        title=t(
-            "the torch {version} that is installed is incomplete and cannot be imported: {problem}",
-            version=version,
-            problem=problem,
-        )
-        if problem
-        else t(
-            "an installation of torch was cut off: only {leftovers} is left of it",
-            leftovers=", ".join(leftovers),
-        ),
-        evidence=proof + evidence(packages__leftovers=", ".join(leftovers) or None),
-        advice=t(
-            "Remove what is left ({pip} uninstall -y torch, then the folders that begin with ~), see that the disk has 10 GB free, and install the same build again.",
-            pip=pip(python),
-        ),
-        cause_of=(
-            "torchvision-torch-mismatch",
-            "transformers-torch-too-old",
-            "needed-package-missing",
-            "torch-import-fails",
-        ),
-    )
 
 
 @check("leftover-of-an-install")

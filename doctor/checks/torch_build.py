@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.checks import check, evidence
-from doctor.checks.advice import TorchBuild, best_torch_builds, install_torch, is_arm, is_windows_driver
+from doctor.checks.advice import is_arm
 from doctor.checks.gpu import working
-from doctor.checks.versions import pip
+from doctor.checks.torch_choice import (
+    build_with_code,
+    build_with_cuda,
+    builds_for,
+    capability,
+    for_a_coming_card,
+)
 from doctor.model import (
     Driver,
     Environment,
@@ -19,42 +25,16 @@ from doctor.model import (
     Packages,
     Python,
     Reading,
-    Text,
     Torch,
     t,
 )  # fmt: skip
 from doctor.tables.drivers import number
-from doctor.tables.gpus import capability_of
 from doctor.tables.torch_builds import (
     arch_of,
     is_newer_than_table,
-    lowest,
-    public,
     runs_by_ptx,
     runs_natively,
 )
-
-
-def capability(gpu: Gpu) -> str:
-    """Return the card's capability (``8.9``), from the driver or else by its name; empty when neither tells."""
-    told = gpu.compute_capability
-    return told if len(number(told)) >= 2 else capability_of(gpu.name)
-
-
-def _builds(
-    torch: Torch, wanted: list[str], driver: Reading[Driver], host: Reading[Host], python: Reading[Python]
-) -> tuple[TorchBuild, ...]:
-    if is_arm(host):
-        return ()
-    known = driver.value or Driver()
-    return best_torch_builds(
-        known.version or known.kernel_module_version,
-        wanted,
-        torch.version,
-        driver_cuda=known.cuda_version,
-        python=python.value.version if python.value else None,
-        windows=is_windows_driver(host),
-    )  # fmt: skip
 
 
 @check("torch-cpu-only-build", "torch-rocm-build")
@@ -71,7 +51,9 @@ def torch_has_cuda(
     if torch.cuda != "" or not cards:
         return
     known = driver.value or Driver()
-    builds = _builds(torch, list(dict.fromkeys(filter(None, map(capability, cards)))), driver, host, python)
+    wanted = list(dict.fromkeys(filter(None, map(capability, cards))))
+    coming = for_a_coming_card(wanted, driver, host, python, packages)
+    builds = builds_for(torch, wanted, driver, host, python)
     proof = evidence(torch__version=torch.version, torch__cuda='""', driver__version=known.version)
     proof += (Evidence(fact="gpus.items[0].name", value=cards[0].name),)
     if torch.hip:
@@ -86,7 +68,7 @@ def torch_has_cuda(
                 gpu=cards[0].name or "an NVIDIA GPU",
             ),
             evidence=(*proof, *evidence(torch__hip=torch.hip)),
-            advice=_replace(torch, builds, host, python, packages),
+            advice=build_with_cuda(torch, builds, host, python, packages, coming),
             cause_of=("torch-sees-no-gpu",),
             fix="torch-for-driver",
         )
@@ -95,33 +77,8 @@ def torch_has_cuda(
         id="torch-cpu-only-build", level="fail", subject="torch",
         title=t("torch {torch} was built without CUDA: it will not use {gpu}", torch=torch.version, gpu=cards[0].name or "the GPU"),
         evidence=proof,
-        advice=_replace(torch, builds, host, python, packages),
+        advice=build_with_cuda(torch, builds, host, python, packages, coming),
         cause_of=("torch-sees-no-gpu",), fix="torch-for-driver",
-    )  # fmt: skip
-
-
-def _replace(
-    torch: Torch,
-    builds: tuple[TorchBuild, ...],
-    host: Reading[Host],
-    python: Reading[Python],
-    packages: Reading[Packages],
-) -> Text:
-    if is_arm(host):
-        return t(
-            "On ARM a plain pip install torch brings a CPU build for many releases. Take the CUDA wheel from the index of a CUDA that the driver serves ({pip} install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu128), or NVIDIA's PyTorch container.",
-            pip=pip(python),
-        )
-    if not builds:
-        return t(
-            "Install a torch build with CUDA; none of those this version of the doctor knows runs on this driver with these cards."
-        )
-    return t(
-        "Put the CUDA build of it in its place: {command} (a plain pip install torch counts the CPU build as met and changes nothing).",
-        command=install_torch(builds[0], python, packages),
-    ) if builds[0].torch == public(torch.version) else t(
-        "Put a build with CUDA in its place: {command} (a plain pip install torch counts the CPU build as met and changes nothing).",
-        command=install_torch(builds[0], python, packages),
     )  # fmt: skip
 
 
@@ -157,7 +114,7 @@ def torch_has_code_for_the_cards(
             yield _by_ptx(gpu, mine, torch, proof)
             continue
         hidden = _is_hidden(gpu, gpus, environment)
-        wanted = [capability(other) for other in working(gpus) if capability(other)]
+        wanted = list(dict.fromkeys(filter(None, map(capability, working(gpus)))))
         yield Finding(
             id="gpu-arch-not-in-torch-build",
             level="note" if hidden else "fail" if certain else "warn",
@@ -167,7 +124,10 @@ def torch_has_code_for_the_cards(
                 torch=torch.version, cuda=torch.cuda, gpu=gpu.name or "this card", capability=mine, arches=" ".join(arches),
             ),
             evidence=proof,
-            advice=_other_build(_builds(torch, list(dict.fromkeys(wanted)), driver, host, python), gpu, mine, arches, len(gpus.items), python, packages, host),
+            advice=build_with_code(
+                builds_for(torch, wanted, driver, host, python), gpu, mine, arches, len(gpus.items), python, packages, host,
+                for_a_coming_card(wanted, driver, host, python, packages),
+            ),
             cause_of=("torch-sees-no-gpu", "gpu-matmul-fails", "nccl-round-trip-fails"),
             fix="torch-for-driver",
         )  # fmt: skip
@@ -197,42 +157,6 @@ def _is_hidden(gpu: Gpu, gpus: Gpus, environment: Reading[Environment]) -> bool:
     if len(gpus.items) < 2 or not all(entry.isdigit() for entry in entries):
         return False
     return str(gpu.index) not in entries
-
-
-def _other_build(
-    builds: tuple[TorchBuild, ...],
-    gpu: Gpu,
-    mine: str,
-    arches: tuple[str, ...],
-    cards: int,
-    python: Reading[Python],
-    packages: Reading[Packages],
-    host: Reading[Host],
-) -> Text:
-    if is_arm(host):
-        return t(
-            "Take a build whose architectures ({arches} here) reach this card ({capability}): a newer torch or another CUDA from download.pytorch.org/whl, or NVIDIA's PyTorch container.",
-            arches=" ".join(arches),
-            capability=mine,
-        )
-    dropped = number(mine) < lowest(arches)
-    if not builds and cards > 1:
-        return t(
-            "No published build runs on all cards of this machine with this driver: leave this one out with CUDA_VISIBLE_DEVICES (nvidia-smi -L lists the numbers)."
-        )
-    if not builds:
-        return t(
-            "No published torch build runs {gpu} under this driver and this Python: use another card or another machine.",
-            gpu=gpu.name or mine,
-        )
-    command = install_torch(builds[0], python, packages)
-    if dropped:
-        return t(
-            "This build no longer has code for older cards, one for CUDA {cuda} still does: {command} (or use a card from compute capability 7.5 on).",
-            cuda=builds[0].cuda,
-            command=command,
-        )
-    return t("Only a build for another CUDA has it, the same wheel again changes nothing: {command}", command=command)  # fmt: skip
 
 
 @check("torch-unknown-to-this-version")

@@ -50,11 +50,21 @@ def _guard(snapshot: Snapshot, asked: Asked) -> tuple[Step, ...]:
 
 @fix("torch-install-broken")
 def torch_again(finding: Finding, snapshot: Snapshot) -> Fix | Text:
-    """The same build once more; what is left of an install that was cut off is put aside first."""
+    """The lost wheels alone where they can be named; else the same build once more, remains of an install put aside."""
     python, packages = snapshot.facts.python.value, snapshot.facts.packages.value
     refused = why_not_writable(python)
     if refused:
         return refused
+    if command := word(finding, "command"):
+        asked = parse_pip(command)
+        return Fix(
+            id=finding.id,
+            subject=finding.subject,
+            title=t("install {what} again, torch stays as it is", what=" ".join(asked.requirements)),
+            steps=(install_step(snapshot, asked, ("torch",)),),
+            touches=_TOUCHES,
+            risk=risk_of(python),
+        )
     torch = snapshot.facts.torch.value
     version = (torch.version if torch else "") or (packages.version("torch") if packages else "") or ""
     if not version:

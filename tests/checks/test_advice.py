@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.checks.advice import TorchBuild, best_torch_builds, install_torch
+from doctor.checks.advice import TorchBuild, best_torch_builds, install_torch, likeliest_build
 from doctor.model import Python, Reading, ok
 from doctor.tables.drivers import runs_cuda
-from doctor.tables.torch_builds import arch_of, runs_by_ptx, runs_natively
+from doctor.tables.torch_builds import arch_of, releases, runs_by_ptx, runs_natively
 from tests.checks.judged import packages
 
 
@@ -57,11 +57,17 @@ def test_nothing_is_named_where_nothing_runs(driver: str, capabilities: list[str
     assert best_torch_builds(driver, capabilities) == ()
 
 
-def test_a_card_of_the_future_gets_only_builds_that_the_driver_can_compile_for_it() -> None:
-    builds = best_torch_builds("580.95.05", ["14.0"])
-    assert builds
-    assert not any(build.native for build in builds)
-    assert {build.confidence for build in builds} == {"verified"}
+def test_for_a_card_newer_than_the_tables_no_build_is_known_and_the_newest_is_the_likeliest() -> None:
+    assert best_torch_builds("580.95.05", ["14.0"]) == ()
+    build = likeliest_build("580.95.05", "13.0", "3.12")
+    newest = next(one for one in releases() if "13.0" in one.cuda)
+    assert build is not None
+    assert (build.torch, build.cuda) == (newest.version, "13.0")
+
+
+def test_a_new_minor_of_a_known_major_still_finds_its_family() -> None:
+    """sm_120 runs on 12.1."""
+    assert best_torch_builds("580.95.05", ["12.1"])[0].native
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from doctor.model import Host, KernelLog, Reading
+from doctor.model import Gpus, Host, KernelLog, Reading
 from tests.checks.gpu_box import INSIDE, OUTSIDE, cards, driver, rented
 from tests.checks.judged import loud, said, the, torch
 
@@ -193,3 +193,33 @@ def test_a_card_that_wants_the_open_kernel_module() -> None:
 def test_a_driver_newer_than_the_table_is_a_note() -> None:
     assert said(driver=driver("640.21.03", "14.1"), gpus=cards())["driver-unknown-to-this-version"] == "note"
     assert "driver-unknown-to-this-version" not in said(driver=driver("620.10"), gpus=cards())
+
+
+NO_CARDS: Reading[Gpus] = Reading(status="absent")
+
+
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        pytest.param({"driver": driver("470.57.02", nvml_error=9, pci_gpu_count=0), "gpus": NO_CARDS}, {}, id="the driver's files on a machine without a card"),
+        pytest.param({"driver": driver("470.57.02", nvml_error=9), "gpus": Reading(status="failed")}, {"no-gpu-visible": "fail"}, id="not loaded: loading it comes first"),
+        pytest.param({"driver": driver("470.57.02", nvml_error=12), "gpus": NO_CARDS}, {}, id="libcuda in the image of a CPU machine"),
+        pytest.param({"driver": driver("470.57.02", nvml_error=0), "gpus": cards()}, {"driver-too-old-for-torch-cuda": "fail"}, id="loaded and too old"),
+        pytest.param({"driver": driver("470.57.02", nvml_error=0), "gpus": Reading(status="skipped")}, {"driver-too-old-for-torch-cuda": "fail"}, id="loaded, cards not looked at"),
+        pytest.param({"driver": driver("470.57.02", kernel_module_version="470.57.02", nvml_error=12), "gpus": NO_CARDS}, {"driver-too-old-for-torch-cuda": "fail", "no-gpu-visible": "fail"}, id="the host's module is loaded, the container has no card"),
+    ],
+)  # fmt: skip
+def test_a_driver_that_is_not_loaded_is_not_judged_by_its_version(
+    sections: dict[str, Any], expected: dict[str, str]
+) -> None:
+    assert loud(torch=torch("2.9.1+cu128"), **sections) == expected
+
+
+def test_the_same_version_is_no_evidence_twice() -> None:
+    found = the(
+        "nvml-driver-library-mismatch",
+        driver=driver("570.124.06", nvml_library_version="570.124.06", nvml_error=18),
+    )
+    values = [row.value for row in found.evidence]
+    assert values.count("570.124.06") == 1
+    assert "18" in values

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from doctor.model import KernelLog, Reading
+from doctor.language import say, use_language
+from doctor.model import Gpu, Gpus, KernelLog, Reading
 from doctor.tables.xids import read, short_pci
 from tests.checks.gpu_box import cards, driver
 from tests.checks.judged import findings, said, the
@@ -109,7 +110,7 @@ def test_what_nvml_says_of_a_card(fields: dict[str, Any], level: str | None) -> 
 def test_all_that_is_said_of_one_card_is_one_finding() -> None:
     sick = cards(pci_address="0000:01:00.0", error="GPU is lost", ecc_uncorrected_volatile=2)
     found = the("gpu-hardware-fault", gpus=sick, kernel_log=log(xid(48), xid(79), xid(79)))
-    assert len(found.evidence) == 5
+    assert len(found.evidence) == 6, "two from NVML, three from the log, the address"
     assert "does not answer" in str(found.title)
 
 
@@ -144,3 +145,24 @@ def test_a_quiet_log_and_healthy_cards_say_nothing() -> None:
         said(gpus=cards(), kernel_log=log("NVRM: loading NVIDIA UNIX x86_64 Kernel Module"), driver=driver())
         == {}
     )
+
+
+def test_one_card_is_named_one_way_and_its_address_is_evidence() -> None:
+    lost = Gpu(index=2, error="GPU is lost", error_code=15)
+    bad = Gpu(index=1, name="NVIDIA A100-SXM4-40GB", pci_address="0000:04:00.0", ecc_uncorrected_volatile=2)
+    found = {item.subject: item for item in findings(gpus=Gpus(items=(bad, lost)))}
+    assert list(found) == ["GPU 1 (NVIDIA A100-SXM4-40GB)", "GPU 2"]
+    assert all(str(item.title).startswith(subject) for subject, item in found.items())
+    assert ("gpus.items[0].pci_address", "0000:04:00.0") in {
+        (row.fact, row.value) for row in found["GPU 1 (NVIDIA A100-SXM4-40GB)"].evidence
+    }
+
+
+def test_what_an_xid_means_is_said_in_chinese() -> None:
+    found = the("gpu-application-error", kernel_log=log(xid(31)))
+    use_language("zh")
+    try:
+        assert "kernel 访问了不属于自己的显存" in say(found.title)
+    finally:
+        use_language("en")
+    assert "a kernel touched memory that is not its own" in str(found.title)

@@ -96,3 +96,20 @@ def test_a_process_without_a_figure_is_not_credited_with_all_of_it() -> None:
 def test_a_small_process_beside_a_large_one_is_not_named() -> None:
     given = the("vram-held-by-process", gpus=used(20), gpu_processes=listed((7, 19.0, "python"), (8, 0.3, "Xorg")), container=OUTSIDE)  # fmt: skip
     assert given.subject == "pid 7"
+
+
+def test_a_process_that_cannot_be_named_is_named_by_its_number_alone() -> None:
+    row = GpuProcess(pid=4194001, gpu_index=0, used_bytes=17 * GIB, is_ours=False)
+    found = the(
+        "vram-held-by-process",
+        gpus=cards(memory_total_bytes=24 * GIB, memory_used_bytes=18 * GIB),
+        gpu_processes=GpuProcesses(items=(row,)),
+        container=OUTSIDE,
+    )
+    assert str(found.title).startswith("pid 4194001 holds 17.0 of 24.0 GiB")
+    assert "cannot be seen from here" in str(found.advice)
+    assert {row.fact: row.value for row in found.evidence} == {
+        "gpus.items[0].memory_used_bytes": str(18 * GIB),
+        "gpu_processes.items[0].pid": "4194001",
+        "gpu_processes.items[0].used_bytes": str(17 * GIB),
+    }

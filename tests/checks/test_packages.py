@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.model import Distribution, Packages, Python, Reading, Torch, t
-from tests.checks.judged import findings, loud, said, torch, variables
+from doctor.model import Distribution, Finding, Packages, Python, Reading, Torch, t
+from tests.checks.judged import findings, loud, said, the, torch, variables
 
 HOME = "/root/.local/lib/python3.12/site-packages"
 ENV = "/opt/env/lib/python3.12/site-packages"
@@ -134,3 +134,53 @@ def test_an_interpreter_that_does_not_run_is_a_failure_and_one_that_does_is_not(
     dead = Python(executable="/v/bin/python", unread={"executable": t("its link leads nowhere")})
     assert said(python=dead)["python-cannot-run"] == "fail"
     assert "python-cannot-run" not in said(python=Python(executable="/v/bin/python"))
+
+
+PINS = (
+    'nvidia-cudnn-cu12==9.1.0.70; platform_system == "Linux"',
+    'nvidia-nccl-cu12==2.21.5; platform_system == "Linux"',
+    'nvidia-cuda-runtime-cu12==12.4.127; platform_system == "Linux"',
+)
+
+
+def lost(names: str, *items: Distribution, version: str = "2.6.0+cu124") -> Finding:
+    own = Distribution(name="torch", version=version, requires_dist=PINS)
+    return the(
+        "torch-install-broken",
+        torch=torch(version, broken=f"not found: {names}"),
+        packages=Packages(items=(own, *items), complete=False),
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "wheels"),
+    [
+        pytest.param("libcudnn.so.9", "nvidia-cudnn-cu12==9.1.0.70", id="one"),
+        pytest.param("libnccl.so.2, libcudart.so.12", "nvidia-nccl-cu12==2.21.5 nvidia-cuda-runtime-cu12==12.4.127", id="two"),
+    ],
+)  # fmt: skip
+def test_a_lost_library_is_brought_back_by_its_wheel_and_torch_stays(names: str, wheels: str) -> None:
+    advice = str(lost(names).advice)
+    assert (
+        f"install --force-reinstall --no-deps {wheels} --index-url https://download.pytorch.org/whl/cu124"
+        in advice
+    )
+    assert "uninstall" not in advice
+    assert "--index-url" not in str(lost(names, version="2.6.0").advice), "PyPI's build takes PyPI's wheels"
+
+
+def test_a_library_of_no_known_wheel_has_pip_fill_the_gap() -> None:
+    advice = str(lost("libcudnn.so.9, libmystery.so.1").advice)
+    assert advice.endswith("install torch==2.6.0+cu124 --index-url https://download.pytorch.org/whl/cu124")
+
+
+def test_the_torn_wheel_is_the_symptom_another_torn_package_is_not() -> None:
+    torn = Distribution(name="nvidia-cudnn-cu12", version="9.1.0.70", missing_files=("libcudnn.so.9",))
+    assert "distribution-files-missing" in lost("libcudnn.so.9", torn).cause_of
+    other = Distribution(name="scipy", version="1.14", missing_files=("scipy/_lib.so",))
+    assert "distribution-files-missing" not in lost("libcudnn.so.9", torn, other).cause_of
+
+
+def test_a_torch_of_another_python_is_not_called_incomplete() -> None:
+    found = the("torch-install-broken", torch=torch("2.6.0", broken="built for another Python: _C.cpython-311-x86_64-linux-gnu.so, not for 3.12"))  # fmt: skip
+    assert "for another Python (_C.cpython-311-x86_64-linux-gnu.so): Python 3.12" in str(found.title)

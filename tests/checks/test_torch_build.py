@@ -187,3 +187,25 @@ def test_the_release_table_is_not_asked_about_arm_wheels() -> None:
 def test_a_torch_newer_than_the_table_is_a_note() -> None:
     assert said(torch=torch("3.1.0+cu140"))["torch-unknown-to-this-version"] == "note"
     assert "torch-unknown-to-this-version" not in said(torch=torch("2.15.0+cu132"))
+
+
+def test_a_card_newer_than_the_tables_is_not_sent_to_an_old_build() -> None:
+    found = the(
+        "torch-cpu-only-build",
+        torch=torch("2.13.0+cpu"),
+        gpus=cards("NVIDIA X900", "14.3"),
+        driver=driver("720.11.03", "14.1"),
+    )
+    assert "newer than this version of the doctor" in str(found.advice)
+    assert "torch==2.8" not in str(found.advice)
+    assert "command" not in (found.advice.params if found.advice else {}), "no fix may install a guess"
+
+
+def test_a_mixed_box_with_a_coming_card_says_so_for_the_card_without_code() -> None:
+    found = the(
+        "gpu-arch-not-in-torch-build",
+        torch=torch("2.9.1+cu128"),
+        gpus=Gpus(items=(gpu(), gpu("NVIDIA X900", "14.3", 1))),
+        driver=driver("720.11.03", "14.1"),
+    )
+    assert "14.3 is newer" in str(found.advice)
