@@ -59,10 +59,14 @@ def test_nothing_is_named_where_nothing_runs(driver: str, capabilities: list[str
 
 def test_for_a_card_newer_than_the_tables_no_build_is_known_and_the_newest_is_the_likeliest() -> None:
     assert best_torch_builds("580.95.05", ["14.0"]) == ()
-    build = likeliest_build("580.95.05", "13.0", "3.12")
-    newest = next(one for one in releases() if "13.0" in one.cuda)
-    assert build is not None
-    assert (build.torch, build.cuda) == (newest.version, "13.0")
+    newest = likeliest_build("580.95.05", "13.0", "3.12")
+    assert newest is not None
+    assert newest.torch == releases()[0].version
+    older = likeliest_build("550.90.07", "12.4", "3.12")
+    assert older is not None
+    assert older.torch == next(one for one in releases() if "12.6" in one.cuda).version, (
+        "what this driver runs"
+    )
 
 
 def test_a_new_minor_of_a_known_major_still_finds_its_family() -> None:
