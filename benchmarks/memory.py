@@ -112,16 +112,16 @@ def take_really(argument: str) -> None:
     import torch
     import transformers
 
-    from runner.child import trace_memory
+    from runner.child import memory_step, trace_memory
 
     request = json.loads(argument)
     trace_memory.quiet(transformers)
     torch.set_num_threads(2)
     small = {**request, "sequence_length": 16, "batch_sizes": [1]}
-    _train(torch, transformers, trace_memory, small)
+    _train(torch, transformers, memory_step, small)
     before = _status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
-    _train(torch, transformers, trace_memory, request)
+    _train(torch, transformers, memory_step, request)
     print(json.dumps({"taken_bytes": _status("VmHWM") - before}))
 
 

@@ -56,6 +56,18 @@ class _Step(_Shape):
     steps_total: Count = None
 
 
+class _Memory(_Shape):
+    device: str | None = None
+    samples: Count = None
+    length: Count = None
+    measured_bytes: Count = None
+    predicted_bytes: Count = None
+    worst_bytes: Count = None
+    process_bytes: Count = None
+    why: Any = None
+    parted: bool | None = None
+
+
 class _Checkpoint(_Shape):
     path: str | None = None
     seconds: Number = None
@@ -153,6 +165,7 @@ _SHAPES: dict[str, type[_Shape]] = {
     "run-started": _Started,
     "step": _Step,
     "checkpoint": _Checkpoint,
+    "memory": _Memory,
     "note": _Note,
     "run-finished": _Finished,
     "on-finish": _OnFinish,

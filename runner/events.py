@@ -27,6 +27,10 @@ import msgspec
 #                (step = optimizer updates done, counted from 1; seconds since the previous step event's update)
 # evaluation     accuracy (or the task's metric names), loss, samples, seconds, best (bool)
 # checkpoint     path, seconds, bytes, reason ("interval" "best" "signal" "end")
+# memory         the peak of the first steps, foretold and measured: device ("cuda" "cpu"), samples, length (the largest
+#                micro-batch so far), measured_bytes and predicted_bytes (of tensors, at that shape; predicted absent: the
+#                arithmetic does not know the model, why says so), worst_bytes (foretold for the longest samples allowed),
+#                process_bytes (peak RSS on a CPU, reserved by the allocator on a GPU), parted (bool: by more than 15 %)
 # note           level ("info" "warn" "fail"), text (a Text as {"msgid", "params"}), file (a path inside the run directory)
 # run-finished   outcome ("completed" "stopped" "interrupted" (a command stopped by hand) "failed" "non-finite"), steps, seconds, exit_code, error, final_dir, metrics
 # on-finish      state ("waiting" "cancelled" "running" "done"), command, at (epoch seconds when it will run), exit_code
@@ -41,7 +45,7 @@ import msgspec
 #                looks (at the trainer's main thread), phases {name: share of looks}, places [{phase, function, file, line,
 #                share}] in the user's own code, why and trouble (its class, see doctor/stacks.py) where there are none
 KINDS = (
-    "run-started", "step", "evaluation", "checkpoint", "note", "run-finished",
+    "run-started", "step", "evaluation", "checkpoint", "memory", "note", "run-finished",
     "sample-host", "sample-gpu", "sample-stacks", "on-finish", "output",
 )  # fmt: skip
 

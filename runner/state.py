@@ -94,6 +94,8 @@ class RunState:
         self.evaluations: list[RunEvent] = []
         self.checkpoints: list[RunEvent] = []
         self.notes: list[RunEvent] = []
+        self.memory: dict[str, Any] = {}
+        """``data`` of the newest ``memory`` event: the first steps' peak, foretold and measured."""
         self.host: dict[str, Any] = {}
         self.gpus: dict[str, Any] = {}
         """As the newest sample has it; with ``seen_at`` (seconds since the epoch) where it could not read the cards."""
@@ -156,6 +158,9 @@ class RunState:
         self.longest_gap_s = 0.0
         self.steps_total = event.data.get("steps_total", self.steps_total)
         self.step = int(event.data.get("resumed_from_step") or 0)
+
+    def _on_memory(self, event: RunEvent) -> None:
+        self.memory = event.data
 
     def _on_step(self, event: RunEvent) -> None:
         self.step = event.step or self.step
@@ -289,6 +294,7 @@ def state_as_dict(state: RunState, now: float, trainer_alive: bool | None = None
             "last": state.last,
             "evaluation": state.evaluations[-1].data if state.evaluations else None,
             "checkpoint": state.checkpoints[-1].data if state.checkpoints else None,
+            "memory": state.memory or None,
             "samples_seen": state.samples_seen,
             "padding_share": state.padding_share(),
             "non_finite_losses": state.non_finite_losses,
