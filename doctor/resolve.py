@@ -19,7 +19,15 @@ from doctor.restore_commands import installer_environ, our_uv
 from doctor.snapshots.diff_packages import contents_of
 from doctor.snapshots.formats.sources import Source, sources
 from doctor.snapshots.formats.words import python_minor
-from doctor.snapshots.resolved import Offer, Resolution, installed_file, offers_of, why_open, with_offers
+from doctor.snapshots.resolved import (
+    Offer,
+    Resolution,
+    installed_file,
+    offers_of,
+    renamed_file,
+    why_open,
+    with_offers,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -114,12 +122,12 @@ def _matched(
     chosen: dict[str, Offer] = {}
     still_open: dict[str, Text] = {}
     items = {item.name: item for item in reversed(packages.items)} if packages else {}
+    renamed: set[str] = set()
     for name, source in found.items():
-        offer = (
-            installed_file(items[name], contents.get(name), offers.get(name, []))
-            if name not in missing
-            else None
-        )
+        had = offers.get(name, []) if name not in missing else []
+        offer = installed_file(items[name], contents.get(name), had)
+        if offer is None and (offer := renamed_file(items[name], had)):
+            renamed.add(name)
         if offer is None:
             unfit = source.problem if source.kind == "none" else None
             still_open[name] = missing.get(name) or unfit or why_open(source, items[name], offers.get(name, []))  # fmt: skip
@@ -131,10 +139,13 @@ def _matched(
     for name in [name for name, verdict in verdicts.items() if verdict is False]:
         del chosen[name]
         still_open[name] = t("the index offers a file of this name with another METADATA: it is not the one that was installed")  # fmt: skip
+    for name in [name for name in renamed if verdicts.get(name, False) is None]:
+        del chosen[name]
+        still_open[name] = t("the index has a file that may be it under another name, and no METADATA to prove it by")  # fmt: skip
     return Resolution(
         snapshot=with_offers(snapshot, chosen),
         proven=sum(verdict is True for verdict in verdicts.values()),
-        by_name=tuple(name for name, verdict in verdicts.items() if verdict is None),
+        by_name=tuple(name for name, verdict in verdicts.items() if verdict is None and name in chosen),
         open=still_open,
     )
 

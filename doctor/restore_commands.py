@@ -34,6 +34,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     no_index: bool = False
     uv: str | None = None
     """Path of uv where it is to install the wheels; None: pip of the new environment."""
+    untested: bool = False
+    """Whether a shipped environment that nobody has restored yet may be."""
 
 
 def interpreter(folder: Path) -> Path:

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from doctor.snapshots.diff import Diff
     from doctor.snapshots.fit import Fit, Obstacle
     from doctor.snapshots.formats import Rendered
+    from doctor.snapshots.known_good import KnownEnvironment
+    from doctor.snapshots.nearest import Change as SetChange
+    from doctor.snapshots.nearest import Nearest
+    from doctor.snapshots.project_patch import Project
     from doctor.snapshots.resolved import Resolution
     from doctor.snapshots.restore_plan import RestorePlan
     from doctor.snapshots.verify import Level, Verification
@@ -122,12 +126,13 @@ def lint(source: str, path: str, snapshot: Snapshot | None) -> list[Finding]:
     Where TorchFix is installed beside us, its rules are asked too.
     """
     from doctor.lint import lint_source
+    from doctor.lint.script import decodable
     from doctor.lint.torchfix import is_installed, torchfix_findings
 
     found = lint_source(source, None, path, snapshot)
     if path.endswith(".ipynb") or not is_installed():
         return found
-    return found + torchfix_findings(source, path, found)
+    return found + torchfix_findings(decodable(source), path, found)
 
 
 def rewrite_script(
@@ -523,14 +528,18 @@ def verify_snapshot(
 ) -> Verification:
     """Hold this environment against a snapshot, down to ``level``. ``tell(package, done, total)`` while files are read."""
     from doctor.probes import Context
+    from doctor.restore_nearest import kept_changes
+    from doctor.snapshots.nearest import explained
     from doctor.snapshots.verify import verify
 
     reference, here = snapshot_named(name), snapshot_named("here", python)
-    if level != "files":
-        return verify(reference, here, level)
-    from doctor.probes.rehash import check_files
+    target = Context(python=python).target
+    checked = None
+    if level == "files":
+        from doctor.probes.rehash import check_files
 
-    return verify(reference, here, level, check_files(Context(python=python).target.site_packages, tell))
+        checked = check_files(target.site_packages, tell)
+    return explained(verify(reference, here, level, checked), kept_changes(target.prefix))
 
 
 def fit_snapshot(
@@ -593,6 +602,7 @@ def restore_options(
     find_links: Sequence[str] = (),
     no_index: bool = False,
     installer: str | None = None,
+    untested: bool = False,
 ) -> Options:
     """Return how to install; ``installer`` is pip or uv, None: uv where it asks the same indexes as pip."""
     from doctor.probes import Context
@@ -601,17 +611,74 @@ def restore_options(
 
     uv = our_uv() if installer == "uv" else None if installer == "pip" else choose_uv(Context())
     links = tuple(one if "://" in one else str(Path(one).absolute()) for one in find_links)
-    return Options(consents=tuple(consents), find_links=links, no_index=no_index, uv=uv)
+    return Options(consents=tuple(consents), find_links=links, no_index=no_index, uv=uv, untested=untested)
+
+
+def may_restore(plan: RestorePlan, options: Options) -> None:
+    """Raise doctor.snapshots.restore_plan.RestoreError where the plan wants a yes that was not given."""
+    from doctor.restore import may_restore
+
+    may_restore(plan, options)
+
+
+def nearest_set(
+    name: str, python: Path, options: Options, torch_index: str | None, tell: Callable[[str], None]
+) -> Nearest:
+    """Return the nearest set that can be had and runs here. Raises doctor.snapshots.restore_plan.RestoreError."""
+    from doctor.probes import Context
+    from doctor.probes.index_config import read_indexes
+    from doctor.restore_nearest import find_nearest
+    from doctor.snapshots.fit import MACHINE
+    from doctor.snapshots.formats.sources import TORCH_INDEX
+
+    where = (torch_index.rstrip("/") + "/") if torch_index else TORCH_INDEX
+    here, lines = examine(str(python), (*MACHINE, "python")), read_indexes(Context(), None, {})
+    return find_nearest(snapshot_named(name), here, python, options, lines, where, tell)
+
+
+def plan_nearest(nearest: Nearest, torch_index: str | None = None) -> RestorePlan:
+    """Return how a nearest set is made. Raises doctor.snapshots.restore_plan.RestoreError."""
+    from doctor.snapshots.formats.sources import TORCH_INDEX
+    from doctor.snapshots.restore_plan import plan_restore
+
+    return plan_restore(nearest.snapshot, (torch_index.rstrip("/") + "/") if torch_index else TORCH_INDEX)
+
+
+def check_project(name: str, folder: Path) -> None:
+    """Raise doctor.snapshots.restore_plan.RestoreError unless the snapshot's changes apply to ``folder``."""
+    from doctor.restore_project import check_project
+
+    check_project(snapshot_named(name), folder)
+
+
+def restore_project(name: str, folder: Path) -> Project:
+    """Make the snapshot's changes to the code in ``folder``. Raises as :func:`check_project`."""
+    from doctor.restore_project import restore_project
+
+    return restore_project(snapshot_named(name), folder)
 
 
 def restore_snapshot(
-    name: str, plan: RestorePlan, folder: Path, python: Path, options: Options, tell: Callable[[str], None]
+    name: str,
+    plan: RestorePlan,
+    folder: Path,
+    python: Path,
+    options: Options,
+    tell: Callable[[str], None],
+    changes: Sequence[SetChange] = (),
 ) -> Verification:
-    """Make the environment in ``folder`` and verify it by content. Raises RestoreError, KeyboardInterrupt."""
-    from doctor.restore import restore
+    """Make the environment in ``folder`` and verify it by content. Raises RestoreError, KeyboardInterrupt.
 
-    restore(plan, folder.absolute(), python, options, tell)
-    return verify_snapshot(name, "record", str(folder.absolute()))
+    ``changes``: how the plan is another set than the snapshot's, for verify to say again.
+    """
+    from doctor.restore import restore
+    from doctor.restore_nearest import keep_changes
+
+    folder = folder.absolute()
+    restore(plan, folder, python, options, tell)
+    if changes:
+        keep_changes(folder, changes)
+    return verify_snapshot(name, "record", str(folder))
 
 
 def resolve_snapshot(name: str, output: str | None, overwrite: bool = False) -> tuple[Path, Resolution]:
@@ -649,12 +716,13 @@ def credentials_named(name: str) -> list[str]:
     return [shown(one) for one in environment.names if is_credential_variable(one)] if environment else []
 
 
-def unfit_here(name: str) -> list[Obstacle]:
+def unfit_here(name: str | Snapshot) -> list[Obstacle]:
     """Return what makes this machine unable to take a snapshot, whatever Python runs the doctor."""
     from doctor.snapshots.fit import MACHINE, fit
 
     here = examine(sections=MACHINE)
-    return [one for one in fit(snapshot_named(name), here).obstacles if one.level == "fail"]
+    snapshot = snapshot_named(name) if isinstance(name, str) else name
+    return [one for one in fit(snapshot, here).obstacles if one.level == "fail"]
 
 
 def show_snapshot_lines(snapshot: Snapshot, name: str, width: int) -> list[str]:
@@ -669,6 +737,13 @@ def known_snapshots() -> list[tuple[str, Path, str]]:
 
     paths = sorted(snapshots_dir().glob("*.json"))
     return [(path.stem, path, load(path).label) for path in paths]
+
+
+def known_environments() -> list[KnownEnvironment]:
+    """Return every snapshot that ships with the doctor, with what it wants of a machine."""
+    from doctor.snapshots.known_good import known_environment
+
+    return [known_environment(name, str(path), load(path)) for name, path, _ in known_snapshots()]
 
 
 def local_snapshots(folder: Path = Path()) -> list[tuple[Path, str]]:

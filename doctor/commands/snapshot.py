@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from doctor.commands import CommandError, Exit, snapshot_compare, snapshot_restore
+from doctor.commands import CommandError, Exit, snapshot_compare, snapshot_convert, snapshot_restore
 from doctor.language import say
 
 
@@ -50,8 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--json", action="store_true", help=say("the whole file as JSON"))
     listing = verbs.add_parser("list", help=say("the known-good environments that come with the doctor"))
     listing.add_argument("--json", action="store_true", help=say("as JSON"))
-    compare, restore = snapshot_compare.configure(verbs), snapshot_restore.configure(verbs)
-    for verb in (export, show, listing, *compare, *restore):
+    more = [*snapshot_compare.configure(verbs), *snapshot_convert.configure(verbs), *snapshot_restore.configure(verbs)]
+    for verb in (export, show, listing, *more):
         verb.add_argument(
             "--lang", choices=("en", "zh"), default=argparse.SUPPRESS, help="English / 简体中文"
         )
@@ -64,8 +64,8 @@ def run(namespace: argparse.Namespace) -> int:
 
     actions = {
         "export": _export, "show": _show, "list": _list, "diff": snapshot_compare.run_diff, "verify": snapshot_compare.run_verify,
-        "check": snapshot_compare.run_check, "convert": snapshot_restore.run_convert, "restore": snapshot_restore.run_restore,
-        "resolve": snapshot_restore.run_resolve,
+        "check": snapshot_compare.run_check, "convert": snapshot_convert.run_convert, "restore": snapshot_restore.run_restore,
+        "resolve": snapshot_convert.run_resolve,
     }  # fmt: skip
     try:
         return actions[namespace.action](namespace)
@@ -123,19 +123,16 @@ def _show(namespace: argparse.Namespace) -> int:
 
 
 def _list(namespace: argparse.Namespace) -> int:
-    import json
-
     from doctor import service
+    from doctor.render import layout
+    from doctor.render.restore_lines import known_lines
+    from doctor.render.structured import record_as_json
 
-    known = service.known_snapshots()
+    known = service.known_environments()
     if namespace.json:
-        print(
-            json.dumps(
-                [{"name": name, "file": str(path), "label": label} for name, path, label in known], indent=1
-            )
-        )
+        print("[" + ",\n".join(record_as_json(one) for one in known) + "]")
     elif known:
-        print("\n".join(f"{name:<28} {label}".rstrip() for name, _, label in known))
+        print("\n".join(known_lines(known, layout.columns(sys.stdout), layout.wants_colour(sys.stdout))))
     else:
         print(say("No known-good snapshot comes with this version."))
     return Exit.OK

@@ -48,11 +48,14 @@ def run_diff(namespace: argparse.Namespace) -> int:
 
 def run_verify(namespace: argparse.Namespace) -> int:
     from doctor import service
+    from doctor.render.restore_lines import chosen_lines
     from doctor.render.snapshot_compare import verification_lines
 
     tell = _progress if sys.stderr.isatty() else None
     found = service.verify_snapshot(namespace.file, namespace.level, namespace.python, tell)
     _print(namespace, found, verification_lines)
+    if not namespace.json:
+        print("".join(f"{line}\n" for line in chosen_lines(found)), end="")
     return Exit.FOUND if found.differs else Exit.COULD_NOT_LOOK if found.incomplete else Exit.OK
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from doctor.machine import with_facts
@@ -51,6 +52,39 @@ def installed_file(item: Distribution, content: Content | None, offers: list[Off
     """Return the offer that is the file which was installed, by its name."""
     name = wheel_file_name(item, content.build if content else "")
     return next((one for one in offers if name is not None and _same_file(one.name, name)), None)
+
+
+def renamed_file(item: Distribution, offers: list[Offer]) -> Offer | None:
+    """Return the one offer that the installed wheel may have been before it was given a name for the index.
+
+    PyTorch's wheels on PyPI say ``linux_x86_64`` in WHEEL and ``manylinux1_x86_64`` in their file's name. METADATA has
+    to prove it.
+    """
+    mine = {
+        (tag.split("-")[0], tag.split("-")[1], _arch_of(tag))
+        for tag in item.wheel_tags
+        if tag.count("-") == 2
+    }
+    if len(mine) != 1 or not all("-linux_" in tag for tag in item.wheel_tags):
+        return None
+    like = [
+        one
+        for one in offers
+        if {(tag.interpreter, tag.abi, _arch_of(str(tag))) for tag in _tags(one.name)} == mine
+    ]
+    return like[0] if len(like) == 1 else None
+
+
+def _arch_of(tag: str) -> str:
+    # cp310-cp310-linux_x86_64, cp310-cp310-manylinux_2_28_aarch64
+    return next((arch for arch in ("x86_64", "aarch64") if tag.endswith(f"_{arch}")), "")
+
+
+def _tags(name: str) -> frozenset[Tag]:
+    try:
+        return parse_wheel_filename(name.replace("%2B", "+"))[3]
+    except InvalidWheelFilename:
+        return frozenset()
 
 
 def _same_file(one: str, other: str) -> bool:

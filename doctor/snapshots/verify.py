@@ -59,6 +59,8 @@ class Verification(Record, frozen=True):
     files: int = 0
     why: Text | None = None
     """Why packages could not be compared at all, or not as deeply as was asked."""
+    chosen: int = 0
+    """How many deviations are those of a restore with --nearest."""
 
     @property
     def differs(self) -> bool:

@@ -12,8 +12,9 @@ from doctor import service
 from doctor.machine import encode_snapshot, with_facts
 from doctor.model import Content, GitState, Packages, Snapshot, ok
 from doctor.probes import Context, read_facts
-from doctor.restore import read_state, restore
+from doctor.restore import restore
 from doctor.restore_commands import NOTES, Options, install_argv, installer_environ, our_uv
+from doctor.restore_folder import read_state
 from doctor.restore_python import find_python
 from doctor.snapshots.restore_plan import Phase, RestoreError, plan_restore
 from tests.snapshots.boxes import box, content, dist
