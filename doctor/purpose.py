@@ -111,6 +111,22 @@ def _features(script: Script) -> Iterator[str]:
             yield "onnx-export-default-exporter"
         if call.method == "splitlines" and any("vocab" in line for line in script.lines):
             yield "vocab-splitlines"
+        if _opens_as_the_locale_says(script, call):
+            yield "locale-encoding"
+
+
+# call -> (place of encoding=, place of mode=)
+_TEXT_CALLS = {"open": (3, 1), "io.open": (3, 1), "read_text": (0, None), "write_text": (1, None)}
+
+
+def _opens_as_the_locale_says(script: Script, call: Call) -> bool:
+    """Return whether text is read or written here in whatever encoding the machine's locale has."""
+    own = call.name if call.name in _TEXT_CALLS else call.method
+    if own not in _TEXT_CALLS or (own == "open" and call.receiver) or call.hides_arguments:
+        return False
+    encoding, mode = _TEXT_CALLS[own]
+    asked = script.constant(call.argument(mode, "mode"), call.scope) if mode is not None else None
+    return call.argument(encoding, "encoding") is None and "b" not in str(asked or "")
 
 
 def _resumes(script: Script, call: Call) -> bool:
@@ -178,7 +194,8 @@ def judge_for_script(snapshot: Snapshot, source: str, path: str) -> tuple[Snapsh
     try:
         script = read_script(source, path)
     except (SyntaxError, ValueError, RecursionError) as error:
-        found = [unreadable(path, error)]
+        python = snapshot.facts.python.value
+        found = [unreadable(path, error, python.version if python else None)]
         snapshot = with_facts(snapshot, workload=Reading(status="failed", why=found[0].title, source=path))
     else:
         found = lint_script(script, None, snapshot)

@@ -140,6 +140,11 @@ def _unpickles(workload: Workload | None, data: Data | None, incident: Incident 
     )
 
 
+def _only_safetensors(data: Data | None) -> bool:
+    weights = [file.path for file in (data.files if data else ()) if file.kind == "checkpoint"]
+    return bool(weights) and all(path.endswith(".safetensors") for path in weights)
+
+
 @check("torch-load-blocked-by-transformers")
 def transformers_loads_pickled_weights(
     packages: Packages,
@@ -156,9 +161,10 @@ def transformers_loads_pickled_weights(
     stated = torch.value.transformers_minimum if torch.value else None
     if below(found, stated or torch_floor(transformers)[0] or "0"):
         return  # PyTorch is switched off altogether: transformers-torch-too-old says so
+    certain = _unpickles(workload.value, data.value, incident.value)
     yield Finding(
         id="torch-load-blocked-by-transformers",
-        level="fail" if _unpickles(workload.value, data.value, incident.value) else "warn",
+        level="fail" if certain else "note" if _only_safetensors(data.value) else "warn",
         subject="transformers",
         title=t(
             "transformers {transformers} refuses .bin weights, and resuming a checkpoint, with torch {torch} (below 2.6, CVE-2025-32434)",

@@ -68,7 +68,7 @@ def _of_the_locale(environment: Environment | None) -> str | None:
 
 @check("locale-default-encoding")
 def text_is_read_as_utf8(
-    host: Host, python: Reading[Python], environment: Reading[Environment]
+    host: Host, python: Reading[Python], environment: Reading[Environment], workload: Reading[Workload]
 ) -> Iterator[Finding]:
     """Does open() without an encoding read UTF-8 here?"""
     encoding = host.locale_encoding or _of_the_locale(environment.value)
@@ -78,9 +78,11 @@ def text_is_read_as_utf8(
         return
     if variables and variables.get("PYTHONUTF8") == "1":
         return
+    run = workload.value
+    named_everywhere = bool(run and run.source) and "locale-encoding" not in (run.features if run else ())
     yield Finding(
         id="locale-default-encoding",
-        level="warn",
+        level="note" if named_everywhere else "warn",
         subject=encoding,
         title=t(
             "open() without encoding= reads and writes {encoding} here, not UTF-8: Chinese text fails or is garbled",
