@@ -6,17 +6,16 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-import doctor
 from doctor.command_environment import is_python, settle_environment
 from doctor.detached import start_detached
 from doctor.launch import LaunchError, StartedRun, new_run_dir, prepare_directory, take_lock
 from doctor.model import Snapshot
+from doctor.own_code import own_argv
 from runner.command_plan import CommandPlan, encode_command, sealed
 from runner.rundir import RunDir
 from runner.strings import printable
@@ -113,21 +112,9 @@ def begin_command(
             os.close(lock)
 
 
-# sys.path[0] is the working directory's: nobody's doctor.py or runner.py is to be found before ours.
-_BOOT = """
-import sys
-home = sys.argv.pop(1)
-sys.path[:] = [*([home] if home else []), *(entry for entry in sys.path if entry)]
-from doctor.supervisor import main
-sys.exit(main(sys.argv[1:]))
-"""
-
-
 def _start_supervisor(run: RunDir, with_sampler: bool, lock: int | None) -> subprocess.Popen[bytes]:
     """Start it in ``RUN/stacks`` with the session's variables untouched: the command inherits them from it."""
-    home = Path(doctor.__file__).parent.parent
-    ours = "" if home.name in ("site-packages", "dist-packages") else str(home)
-    argv = [sys.executable, "-c", _BOOT, ours, str(run.path), *([] if with_sampler else ["--no-sampler"])]
+    argv = own_argv("doctor.supervisor", str(run.path), *([] if with_sampler else ["--no-sampler"]))
     try:
         run.stacks.mkdir(exist_ok=True)
         run.trainer_log.touch()

@@ -12,6 +12,7 @@ from doctor.probes.host_meter import HostMeter
 from doctor.probes.process_tree import is_alive, read_stat
 from doctor.pyspy import Window
 from doctor.stacks import hottest, starting_rate, where_time_goes
+from doctor.watching import last_lines
 from runner.events import RunEvent
 from runner.state import RunState, state_as_dict
 from runner.strings import printable
@@ -32,6 +33,7 @@ class ProcessWatcher:
         if stat is None or stat.state in "ZX":
             raise ProcessLookupError(3, "no such process", str(pid))
         self.pid = pid
+        self.name = f"{pid} {_command_of(pid)}"
         self.state = RunState()
         self.alive: bool | None = True
         self._start_ticks = stat.start_ticks
@@ -44,19 +46,6 @@ class ProcessWatcher:
         self._log = LogFollower(path) if path else None
         if self._log is not None:
             self._add("note", {"level": "info", "text": t("reading the log {path}", path=str(path))})
-
-    @property
-    def name(self) -> str:
-        try:
-            words = (
-                Path(f"/proc/{self.pid}/cmdline")
-                .read_bytes()
-                .replace(b"\0", b" ")
-                .decode("utf-8", "surrogateescape")
-            )
-        except OSError:
-            words = ""
-        return f"{self.pid} {printable(words.strip())}"
 
     def poll(self) -> RunState:
         """Look once: host and GPUs now, stacks when a window has ended."""
@@ -114,7 +103,12 @@ class ProcessWatcher:
         self._seq += 1
 
     def status(self) -> str:
-        return "running" if self.alive else "completed"
+        """Return ``running`` or ``ended``: how it ended is known to its parent alone."""
+        return "running" if self.alive else "ended"
+
+    def log_tail(self, lines: int = 20) -> list[str]:
+        """Return the last lines of the log that is read; none where it is no text."""
+        return last_lines(self._log.path, lines) if isinstance(self._log, LogFollower) else []
 
     def is_over(self) -> bool:
         return self.alive is False
@@ -130,3 +124,11 @@ class ProcessWatcher:
         if self._window is not None:
             self._window.stop()
         self._gpus.close()
+
+
+def _command_of(pid: int) -> str:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    except OSError:  # the kernel may hide other users' processes (hidepid)
+        return ""
+    return printable(words.decode("utf-8", "surrogateescape").strip())

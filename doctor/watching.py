@@ -95,17 +95,21 @@ class RunWatcher:
 
     def log_tail(self, lines: int = 20) -> list[str]:
         """Return the last lines of the trainer's log."""
-        try:
-            with open(self.run.trainer_log, "rb") as file:
-                file.seek(0, 2)
-                file.seek(max(0, file.tell() - 64 * 1024))
-                text = file.read().decode("utf-8", "replace")
-        except OSError:
-            return []
-        # A progress bar rewrites its line: only what stands after the last carriage return is left of it.
-        return [line.rpartition("\r")[2] for line in text.replace("\r\n", "\n").splitlines() if line.strip()][
-            -lines:
-        ]
+        return last_lines(self.run.trainer_log, lines)
+
+
+def last_lines(path: Path, lines: int) -> list[str]:
+    """Return the last lines of a log; none where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - 64 * 1024))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return []
+    # A progress bar rewrites its line: only what stands after the last carriage return is left of it.
+    kept = [line.rpartition("\r")[2] for line in text.replace("\r\n", "\n").splitlines() if line.strip()]
+    return kept[-lines:]
 
 
 @dataclass(frozen=True)

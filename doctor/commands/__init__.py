@@ -92,6 +92,10 @@ def build_parser(verb: str | None, language: str, alone: bool = False) -> argpar
     )
     parser.add_argument("--version", action="version", version=f"rundoctor {__version__}")
     parser.add_argument("--lang", choices=("en", "zh"), help="English / 简体中文")
+    if verb in ("", None):
+        from doctor.commands import view
+
+        view.configure(parser)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", prog=parser.prog)
     for name in (verb,) if verb and alone else VERBS:
         line = VERBS[name][1 if language == "zh" else 0]
@@ -128,17 +132,25 @@ def _main(argv: Sequence[str] | None) -> int:
     parser = build_parser(verb, language, alone=arguments[:1] == [verb])
     in_terminal = sys.stdout.isatty() and sys.stdin.isatty()
     if not arguments and in_terminal and _has_folder():
-        return _guarded(_open_tui, argparse.Namespace(lang=None), language)
+        return _guarded(_open_view, argparse.Namespace(lang=None, readonly=False), language)
     arguments, command = _split_command(arguments) if verb == "run" else (arguments, None)
     namespace = parser.parse_args(arguments)
     namespace.command = command
     if namespace.verb not in NEED_NO_FOLDER and not _has_folder():
         return _without_folder()
     if not namespace.verb:
+        if in_terminal or hasattr(namespace, "web") or hasattr(namespace, "port"):
+            return _guarded(_open_view, namespace, language)
         parser.print_help()
         return Exit.OK
     module = importlib.import_module(f"doctor.commands.{namespace.verb}")
     return _guarded(module.run, namespace, language)
+
+
+def _open_view(namespace: argparse.Namespace) -> int:
+    from doctor.commands import view
+
+    return view.run(namespace)
 
 
 def _split_command(arguments: list[str]) -> tuple[list[str], list[str] | None]:
@@ -240,20 +252,3 @@ def _survive_bad_bytes() -> None:
             stream.reconfigure(
                 errors="replace" if (stream.encoding or "").lower() == "utf-8" else "backslashreplace"
             )
-
-
-def _open_tui(namespace: argparse.Namespace) -> int:
-    from doctor.language import say
-
-    try:
-        from doctor.tui.app import run_app
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("textual", "textual_plotext", "plotext"):
-            raise
-        raise CommandError(
-            say(
-                "The full-screen view needs the [tui] extra: pip install 'rundoctor[tui]'. `doctor check` works without it."
-            ),
-            Exit.USAGE,
-        ) from None
-    return run_app()

@@ -40,9 +40,9 @@ def run(namespace: argparse.Namespace) -> int:
 
 def _open_view(started: StartedRun) -> None:
     """Open the full screen; leaving it leaves the run alone, and the progress line goes on below."""
-    from doctor.commands.watch import open_full_screen
+    from doctor.commands.view import open_view
 
-    open_full_screen(str(started.run.path))
+    open_view(run=str(started.run.path))
 
 
 def _show_check(planned: PlannedRun) -> None:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.commands import CommandError, Exit
+from doctor.commands import CommandError, Exit, browser, view
 from doctor.commands.run import no_such_run
 from doctor.language import say
 from runner.text import Text, t
@@ -48,24 +48,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=float, default=1.0, metavar="N", help=say("between two screens (default: 1)")
     )
+    browser.configure(parser)
 
 
 def run(namespace: argparse.Namespace) -> int:
-    from doctor import service
-
-    watcher: Watcher
+    if namespace.log is not None and namespace.pid is None:
+        raise CommandError(t("--log goes with --pid: the log of a run is known"), Exit.USAGE)
+    in_browser = browser.is_wanted(namespace)
     try:
-        if namespace.pid is not None:
-            watcher = _watch_pid(namespace.pid, namespace.log)
-        elif namespace.log is not None:
-            raise CommandError(t("--log goes with --pid: the log of a run is known"), Exit.USAGE)
-        else:
-            watcher = run_watcher = service.watch_run(namespace.name)
-            if (
-                _wants_full_screen(namespace)
-                and (code := open_full_screen(str(run_watcher.run.path))) is not None
-            ):
-                return code
+        watcher = _watcher_of(namespace)
+        if in_browser:
+            watcher.close()  # the view's own process looks
+            return browser.serve(namespace, _view_options(namespace, watcher))
+        if _wants_full_screen(namespace) and (code := _open_view(namespace, watcher)) is not None:
+            return code
     except FileNotFoundError as error:
         raise CommandError(no_such_run(namespace.name, error), Exit.USAGE) from None
     except PermissionError as error:
@@ -78,6 +74,38 @@ def run(namespace: argparse.Namespace) -> int:
         raise CommandError(unreadable(namespace.name, error)) from None
     finally:
         watcher.close()
+
+
+def _watcher_of(namespace: argparse.Namespace) -> Watcher:
+    from doctor import service
+
+    if namespace.pid is not None:
+        return _watch_pid(namespace.pid, namespace.log)
+    return service.watch_run(namespace.name)
+
+
+def _open_view(namespace: argparse.Namespace, watcher: Watcher) -> int | None:
+    if namespace.pid is None:
+        return view.open_view(run=_path_of(watcher))
+    from doctor.process_watch import ProcessWatcher
+
+    assert isinstance(watcher, ProcessWatcher)
+    return view.open_view(foreign=watcher)
+
+
+def _path_of(watcher: Watcher) -> str:
+    from doctor.watching import RunWatcher
+
+    assert isinstance(watcher, RunWatcher)
+    return str(watcher.run.path)
+
+
+def _view_options(namespace: argparse.Namespace, watcher: Watcher) -> list[str]:
+    """Return the options that open the same in a browser's view."""
+    if namespace.pid is None:
+        return ["--run", _path_of(watcher)]
+    log = [] if namespace.log is None else ["--log", str(namespace.log.absolute())]
+    return ["--pid", str(namespace.pid), *log]
 
 
 def _watch_pid(pid: int, log: Path | None) -> ProcessWatcher:
@@ -111,17 +139,6 @@ def _show(watcher: Watcher, namespace: argparse.Namespace) -> int:
 def _wants_full_screen(namespace: argparse.Namespace) -> bool:
     plain = namespace.once or namespace.json or namespace.text
     return not plain and sys.stdout.isatty() and sys.stdin.isatty()
-
-
-def open_full_screen(path: str) -> int | None:
-    """Open the run's screen; None where the full-screen view is not installed."""
-    try:
-        from doctor.tui.app import run_app
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("textual", "textual_plotext", "plotext"):
-            raise
-        return None
-    return int(run_app(run=path))
 
 
 def _screen(watcher: Watcher) -> list[str]:
