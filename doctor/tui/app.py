@@ -22,6 +22,7 @@ from doctor.tui.widgets.bar import shown_bindings
 from runner.text import t
 
 if TYPE_CHECKING:
+    from doctor.process_watch import ProcessWatcher
     from doctor.tui.fix_screen import FixScreen
 
 THEMES = ("ansi-dark", "textual-ansi")
@@ -204,19 +205,36 @@ class _no_color_kept:  # noqa: N801 - reads as what it does
             os.environ["NO_COLOR"] = self._value
 
 
-def run_app(run: str | None = None, facts: Path | None = None, readonly: bool = False) -> int:
+def run_app(
+    run: str | None = None,
+    facts: Path | None = None,
+    readonly: bool = False,
+    foreign: ProcessWatcher | None = None,
+) -> int:
     """Show the full-screen view until the user leaves; return the exit status. Raises CommandError.
 
-    ``run`` opens on that run; ``facts`` is a recorded machine to judge instead of this one; ``readonly``
-    removes the keys that start or stop anything, and so does ``facts``: what is judged is not this machine.
+    ``run`` opens on that run, ``foreign`` on a process that is no run of ours; ``facts`` is a recorded machine to
+    judge instead of this one; ``readonly`` removes the keys that start or stop anything, and so does ``facts``: what
+    is judged is not this machine.
     """
     from doctor.tui.live import LiveSource
 
     _want_terminal()
     for frozen in ("COLUMNS", "LINES"):  # exported (docker exec -e COLUMNS=...), they would hide every resize
         os.environ.pop(frozen, None)
-    app = DoctorApp(LiveSource(facts), run=run, is_readonly=readonly or facts is not None)
-    return app.run() or 0
+    source = LiveSource(facts, foreign)
+    shown = foreign.name if foreign is not None else run
+    return DoctorApp(source, run=shown, is_readonly=readonly or facts is not None).run() or 0
+
+
+def serve_app(run: str | None, pid: int | None, log: Path | None, readonly: bool) -> int:
+    """Show the view to whoever is at the other end of our pipes (see :mod:`doctor.web`)."""
+    from doctor import service
+    from doctor.tui.live import LiveSource
+
+    foreign = service.watch_pid(pid, log) if pid is not None else None
+    shown = foreign.name if foreign is not None else run
+    return DoctorApp(LiveSource(None, foreign), run=shown, is_readonly=readonly).run() or 0
 
 
 def _want_terminal() -> None:

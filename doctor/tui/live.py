@@ -23,15 +23,17 @@ from doctor.tui.source import (
 if TYPE_CHECKING:
     from doctor.cure import Proposal
     from doctor.launch import StartedRun
+    from doctor.process_watch import ProcessWatcher
     from doctor.running import PlannedRun
     from doctor.watching import RunSummary
 
 
 class LiveSource:
-    """This machine and its runs; ``facts`` puts a recorded machine in its place."""
+    """This machine and its runs; ``facts`` puts a recorded machine in its place, ``foreign`` is a process beside them."""
 
-    def __init__(self, facts: Path | None = None) -> None:
+    def __init__(self, facts: Path | None = None, foreign: ProcessWatcher | None = None) -> None:
         self._facts = facts
+        self._foreign = foreign
         self._cure = Cure()
         self._started: list[StartedRun] = []
         """Runs begun here: their processes are ours to reap while we live, and go on without us."""
@@ -79,6 +81,8 @@ class LiveSource:
         return [_run_row(row) for row in service.list_runs()]
 
     def watch(self, name: str) -> Watcher:
+        if self._foreign is not None and name == self._foreign.name:
+            return self._foreign
         return service.watch_run(name)
 
     def profiles(self) -> Sequence[ProfileRow]:
