@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 DEADLINE_S = 5.0
 """For a probe without a deadline of its own. NVML's is 2 s (see probes/nvml.py)."""
+
+HEAD_START_S = 0.1
+ASK_NVML = frozenset({"driver", "gpus", "gpu_processes"})
+"""Sections whose probes wait for NVML's child."""
 
 # section -> (module under doctor.probes, function). Modules are imported when their probe runs.
 PROBES: dict[str, tuple[str, str]] = {
@@ -48,19 +52,30 @@ PROBES: dict[str, tuple[str, str]] = {
 ON_REQUEST: dict[str, tuple[str, str]] = {"provenance": ("provenance", "probe")}
 
 
-@dataclass
 class Context:
-    """What probes are handed: where to look, and as whom. Tests hand in a recorded tree."""
+    """What probes are handed: where to look, and as whom. Tests hand in a recorded tree.
 
-    root: Path = Path("/")
-    """Stands for ``/`` wherever a probe reads /proc, /sys, /etc, /dev."""
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    cwd: Path = field(default_factory=Path.cwd)
-    python: str | None = None
-    """``--python``: an interpreter, or a folder that holds ``bin/python``."""
-    clock: Callable[[], float] = time.monotonic
-    data_paths: tuple[Path, ...] = ()
-    """Files and folders whose contents a snapshot is to name (probes/data_prints.py)."""
+    Written out: the module that makes such classes takes longer to load than all else here.
+    """
+
+    def __init__(
+        self,
+        root: Path = Path("/"),
+        environ: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        python: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        data_paths: tuple[Path, ...] = (),
+    ) -> None:
+        self.root = root
+        """Stands for ``/`` wherever a probe reads /proc, /sys, /etc, /dev."""
+        self.environ: Mapping[str, str] = dict(os.environ) if environ is None else environ
+        self.cwd = Path.cwd() if cwd is None else cwd
+        self.python = python
+        """``--python``: an interpreter, or a folder that holds ``bin/python``."""
+        self.clock = clock
+        self.data_paths = data_paths
+        """Files and folders whose contents a snapshot is to name (probes/data_prints.py)."""
 
     def path(self, absolute: str) -> Path:
         """Return ``absolute`` (``/proc/meminfo``) below :attr:`root`."""
@@ -102,9 +117,12 @@ def read_facts(
 
     A probe that is not done within ``deadline_s`` reads *failed*, as does one that raises (a bug, said as such).
     """
-    context.lock, context.shared, context.target  # made here, once, before the threads share them  # noqa: B018
     known = {**PROBES, **ON_REQUEST}
     wanted = list(PROBES) if sections is None else [name for name in known if name in set(sections)]
+    context.lock, context.shared  # made here, once, before the threads share them  # noqa: B018
+    if ASK_NVML.intersection(wanted):
+        _begin_nvml(context)
+    context.target  # likewise  # noqa: B018
     readings: dict[str, Reading[Any]] = {}
     threads = {
         name: threading.Thread(target=_run, args=(name, context, readings), daemon=True) for name in wanted
@@ -118,6 +136,22 @@ def read_facts(
             why = t("no answer within {seconds} s", seconds=round(deadline_s, 1))
             readings[name] = Reading(status="failed", why=why, took_ms=deadline_s * 1000)
     return Facts(**{name: readings[name] for name in wanted})
+
+
+def _begin_nvml(context: Context) -> None:
+    """Start NVML's child first of all: it gets ready on another core while the probes are loaded and run.
+
+    In a thread, and not waited for long: it looks into the folders of LD_LIBRARY_PATH, one of which may hang.
+    """
+    from doctor.probes.nvml import begin
+
+    def begin_quietly() -> None:
+        with suppress(Exception):  # the probe of the driver meets it again, and says so in its reading
+            begin(context)
+
+    thread = threading.Thread(target=begin_quietly, daemon=True)
+    thread.start()
+    thread.join(HEAD_START_S)
 
 
 def _run(section: str, context: Context, readings: dict[str, Reading[Any]]) -> None:
