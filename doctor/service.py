@@ -225,12 +225,15 @@ def start_run(planned: PlannedRun, run_dir: Path | None = None) -> StartedRun:
     return begin(planned, run_dir)
 
 
-def resume_run(name: str, python: str | None = None) -> StartedRun:
-    """Go on with a run from its last checkpoint. Raises FileNotFoundError, doctor.launch.LaunchError."""
+def resume_run(name: str, python: str | None = None, approximate: bool = False) -> StartedRun:
+    """Go on with a run from its last checkpoint; ``approximate``: also where that cannot be exact.
+
+    Raises FileNotFoundError, doctor.launch.LaunchError.
+    """
     from doctor.running import resume
     from runner.rundir import find_run
 
-    return resume(find_run(name), python)
+    return resume(find_run(name), python, approximate=approximate)
 
 
 def plan_command(

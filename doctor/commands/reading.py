@@ -69,6 +69,8 @@ def without_colour(text: str) -> str:
 def script_or_complaint(name: str | Path) -> str:
     """Return a script's text in the encoding that it declares. A pipe (``<(...)``) may stand in for a file.
 
+    Bytes that it does not allow come as ``surrogateescape`` characters, which the lint names.
+
     Raises:
         CommandError: it cannot be read, is no file, or is too large for a script (4 MB) or notebook (64 MB); the sentence names it.
     """
@@ -82,7 +84,7 @@ def script_or_complaint(name: str | Path) -> str:
         raise CommandError(text, Exit.USAGE) from None
     if len(raw) > limit:
         raise CommandError(_too_large(str(name), is_notebook), Exit.USAGE)
-    return raw.decode(_declared(raw), "replace")
+    return raw.decode(_declared(raw), "replace" if is_notebook else "surrogateescape")
 
 
 def _too_large(name: str, is_notebook: bool) -> Text:

@@ -11,6 +11,7 @@ import ast
 import importlib
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,7 +38,9 @@ __all__ = [
 ]
 
 MODULES = (
+    "encoding",
     "api",
+    "removed",
     "loading",
     "precision",
     "scaling",
@@ -61,7 +64,7 @@ RULE_IDS = (
     "eval-logits-accumulate", "evaluation-without-eval", "flash-attn-unsupported-gpu", "fp16-on-bf16-pretrained", "fp16-params-with-gradscaler",
     "last-window-dropped", "learning-rate-too-high", "loss-kept-as-tensor", "needed-package-missing", "numpy-worker-seed",
     "onnx-dynamo-default-dynamic-axes", "onnx-export-in-train-mode", "onnx-fixed-axes", "onnx-input-order-mismatch", "oom-cleanup-skipped", "oom-retry-inside-except", "optimizer-before-cuda", "override-signature-changed",
-    "padding-to-max-length", "reentrant-checkpoint-frozen-inputs", "removed-argument", "removed-import", "resume-not-bitwise", "seeds-missing",
+    "padding-to-max-length", "reentrant-checkpoint-frozen-inputs", "removed-argument", "removed-import", "resume-not-bitwise", "script-not-decodable", "seeds-missing",
     "syntax-error", "torchfix", "token-id-out-of-vocab", "torch-load-weights-only-default", "unknown-argument", "unscale-twice",
     "vocab-file-splitlines-corruption", "zero-grad-missing",
 )  # fmt: skip
@@ -183,7 +186,7 @@ def lint_source(
     try:
         script = read_script(source, path)
     except (SyntaxError, ValueError, RecursionError) as error:
-        return [unreadable(path, error)]
+        return [unreadable(path, error, _python_of(snapshot))]
     return lint_script(script, versions, snapshot)
 
 
@@ -206,11 +209,34 @@ def read_script(source: str, path: str) -> Script:
     return parse(_notebook_code(source) if path.endswith(".ipynb") else source, path)
 
 
-def unreadable(path: str, error: Exception) -> Finding:
-    """Return the finding that a script could not be read, from what :func:`read_script` raised."""
+def unreadable(path: str, error: Exception, python: str | None = None) -> Finding:
+    """Return the finding that a script could not be read, from what :func:`read_script` raised.
+
+    It is a failure where the interpreter that will run it (``python``, its version) knows no more syntax than ours.
+    """
     place = f"{path}:{getattr(error, 'lineno', None) or 1}"
-    title = t("{place} could not be read as Python: {error}", place=place, error=str(error))
+    reason = error.msg if isinstance(error, SyntaxError) else str(error)
+    minor = ".".join((python or "").split(".")[:2])
+    whole = not path.endswith(".ipynb")  # a cell of another language is no mistake
+    if whole and isinstance(error, SyntaxError) and _OLDEST_ALIKE <= _number(minor) <= sys.version_info[:2]:
+        title = t("{place}: Python {python} cannot read this script: {error}", place=place, python=minor, error=reason)  # fmt: skip
+        advice = t("It is written for Python 2: convert it, or take its authors' newer version.") if "in call to 'print'" in reason else None  # fmt: skip
+        return Finding(id="syntax-error", level="fail", subject=place, title=title, advice=advice)
+    title = t("{place} could not be read as Python: {error}", place=place, error=reason)
     return Finding(id="syntax-error", level="unknown", subject=place, title=title)
+
+
+_OLDEST_ALIKE = (3, 7)
+"""Before it ``async`` and ``await`` were ordinary names: what fails here may run there."""
+
+
+def _number(minor: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in minor.split(".") if part.isdigit())
+
+
+def _python_of(snapshot: Snapshot | None) -> str | None:
+    python = snapshot.facts.python.value if snapshot else None
+    return python.version if python else None
 
 
 def problems_in(script: Script, installed: Installed) -> list[Problem]:

@@ -168,6 +168,8 @@ def _divides(script: Script, body: ast.AST, backward: ast.Call) -> bool:
     feeds = _names(backward)
     ways: list[ast.AST] = [backward]
     nodes = list(ast.walk(body))
+    if any(_scales(node) and _is_of_gradients(node) for node in nodes):
+        return True
     for _ in range(4):  # loss <- total <- parts
         for node in nodes:
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
@@ -183,6 +185,12 @@ def _divides(script: Script, body: ast.AST, backward: ast.Call) -> bool:
 
 def _names(node: ast.AST) -> set[str]:
     return {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and item.id != "self"}
+
+
+def _is_of_gradients(node: ast.AST) -> bool:
+    # p.grad.data.div_(n) | p.grad /= n
+    left = node.target if isinstance(node, ast.AugAssign) else node.left if isinstance(node, ast.BinOp) else node.func if isinstance(node, ast.Call) else node  # fmt: skip
+    return ".grad" in ast.unparse(left)
 
 
 def _scales(node: ast.AST) -> bool:

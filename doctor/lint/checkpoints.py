@@ -177,7 +177,7 @@ def reentrant_with_frozen_inputs(script: Script, installed: Installed) -> Iterat
         "Re-entrant checkpointing over frozen inputs lets no gradient through: nothing below is trained."
     )
     for call in _reentrant_calls(script, defaults_to_other):
-        if _meets_frozen_inputs(script, call):
+        if _meets_frozen_inputs(script, call, installed):
             # Adapters on a condition and checkpointing on a condition need not meet.
             apart = call.guarded and any(other.guarded for other in script.methods("get_peft_model"))
             kept: Level = "warn" if apart else level
@@ -202,17 +202,18 @@ def _reentrant_calls(script: Script, defaults_to_other: bool) -> Iterator[Call]:
                 yield call
 
 
-def _meets_frozen_inputs(script: Script, call: Call) -> bool:
+def _meets_frozen_inputs(script: Script, call: Call, installed: Installed) -> bool:
     adapters = [other for other in script.calls if other.method == "get_peft_model"]
-    # peft makes the inputs require gradients itself when checkpointing is on before the adapters come.
-    on_before = any(
+    # peft 0.4 and newer makes the inputs require gradients itself when checkpointing is on before the adapters come.
+    alone = installed.at_least("peft", "0.4") is False
+    on_before = not alone and any(
         other.method == "gradient_checkpointing_enable" and other.order < adapter.order
         for other in script.calls
         for adapter in adapters
     )
     if call.method == "gradient_checkpointing_enable":
         after = any(
-            adapter.order < call.order and _given_to(script, adapter) in ("", call.receiver)
+            (alone or adapter.order < call.order) and _given_to(script, adapter) in ("", call.receiver)
             for adapter in adapters
         )
         return (after and not on_before) or _freezes_embeddings(script, call.receiver)

@@ -113,4 +113,8 @@ def _may_be_training(script: Script, name: str, export: Call) -> bool:
     )
     evaluated = any(call.receiver == name and call.order < export.order for call in script.methods("eval"))
     chained = any("eval()" in ast.unparse(value) or "from_pretrained" in ast.unparse(value) for value in values)  # fmt: skip
-    return (built or retrained) and not evaluated and not chained
+    switched = any(
+        call.receiver == name and not call.node.args and call.scope == export.scope and call.order < export.order
+        for call in script.methods("train")
+    )
+    return not evaluated and (switched or ((built or retrained) and not chained))

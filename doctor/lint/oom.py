@@ -20,6 +20,7 @@ def retry_inside_except(script: Script, installed: Installed) -> Iterator[Proble
     """Is an out-of-memory retried inside the except block, where the failed frames are still held?"""
     for node in _tries(script):
         tried = {ast.unparse(call.func) for statement in node.body for call in _calls_in(statement)}
+        tried |= _names_of_functions_around(script, node)
         for handler in node.handlers:
             if not _catches_oom(script, handler):
                 continue
@@ -32,6 +33,12 @@ def retry_inside_except(script: Script, installed: Installed) -> Iterator[Proble
                     advice = t("Set a flag in the handler and retry after the try statement has been left.")
                     yield problem("oom-retry-inside-except", "warn", again, title, advice)
                     break
+
+
+def _names_of_functions_around(script: Script, node: ast.Try) -> set[str]:
+    """Return how the functions that ``node`` stands in call themselves: ``find_batch_size``, ``self.step``."""
+    names = [scope[-1] for scope, function in script.functions.items() if any(one is node for one in ast.walk(function))]  # fmt: skip
+    return {called for name in names for called in (name, f"self.{name}", f"cls.{name}")}
 
 
 def _tries(script: Script) -> Iterator[ast.Try]:

@@ -7,6 +7,7 @@ for methods the receiver's text (``model.cuda`` on ``self.net`` is ``self.net.cu
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -95,6 +96,8 @@ class Script:
     classes: dict[str, ast.ClassDef] = field(default_factory=dict)
     options: dict[str, ast.expr] = field(default_factory=dict)
     """Command-line option -> its default."""
+    undecodable: tuple[tuple[int, int], ...] = ()
+    """(line, column) of each byte that the encoding of the script does not allow."""
 
     def resolve(self, node: ast.expr) -> str:
         """Return the dotted name of a name or attribute chain through the imports; empty for anything else."""
@@ -174,16 +177,34 @@ def _parts(name: str) -> set[str]:
     return {name, *name.lower().split("_")}
 
 
+_UNDECODABLE = re.compile("[\udc80-\udcff]")
+
+
+def decodable(source: str) -> str:
+    """Return ``source`` with a mark in place of each byte that could not be decoded (read with surrogateescape)."""
+    return source if source.isascii() else _UNDECODABLE.sub("\ufffd", source)
+
+
 def parse(source: str, path: str) -> Script:
-    """Parse ``source``. Notebook magics (``%pip``, ``!nvidia-smi``) are blanked first.
+    """Parse ``source``; where it does not parse, without the magics of a notebook (``%pip``, ``!nvidia-smi``).
 
     Raises:
         SyntaxError: it is not Python that this interpreter reads; the error names line and column.
     """
-    lines = [
-        ("" if line.lstrip().startswith(("%", "!")) else line) for line in source.lstrip("\ufeff").split("\n")
-    ]
-    script = Script(ast.parse("\n".join(lines) + "\n", filename=path), path, lines)
+    text = source.lstrip("\ufeff")
+    lines = decodable(text).split("\n")
+    try:
+        tree = ast.parse("\n".join(lines) + "\n", filename=path)
+    except SyntaxError:
+        lines = ["" if line.lstrip().startswith(("%", "!")) else line for line in lines]
+        tree = ast.parse("\n".join(lines) + "\n", filename=path)
+    script = Script(tree, path, lines)
+    if not text.isascii():
+        script.undecodable = tuple(
+            (number, match.start())
+            for number, line in enumerate(text.split("\n"), 1)
+            for match in _UNDECODABLE.finditer(line)
+        )
     _Reader(script).visit(script.tree)
     script.calls = [_with_spread(script, call) for call in script.calls]
     script.options = dict(options_of(script.calls))

@@ -156,6 +156,9 @@ def brief_line(report: Report) -> str:
             else "(doctor check)"
         )
         return f"doctor: {first} {more}"
+    unknown = [item.finding for item in report.diagnoses if item.finding.level == "unknown"]
+    if unknown:
+        return f"doctor: {level_word('unknown')}: {printable_text(say(unknown[0].title))} (doctor check)"
     if report.unanswered:
         names = ", ".join(item.section for item in report.unanswered)
         return say(t("doctor: could not look at {names} (doctor check)", names=names))

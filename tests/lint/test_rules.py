@@ -197,6 +197,7 @@ def test_every_rule_id_has_a_row() -> None:
     other = {
         "needed-package-missing",
         "flash-attn-unsupported-gpu",
+        "script-not-decodable",
         "syntax-error",
         "torchfix",
     }
