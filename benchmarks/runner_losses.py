@@ -35,7 +35,7 @@ def ours_batches(trainer: Any, epochs: int) -> list[dict[str, Any]]:
     found = []
     for epoch in range(epochs):
         for batch in batches(
-            trainer.data, "train", MicroBatches(trainer._windows(epoch)), epoch, trainer.seed, 0, False
+            trainer.data, "train", MicroBatches(trainer.windows(epoch)), epoch, trainer.seed, 0, False
         ):
             batch.pop("rows")
             found.append(batch)

@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 from doctor.machine_facts import usable_cores, visible_gpus
 from doctor.model import Facts, Torch
-from runner.choices import Decision
+from runner.decisions import Decision
 from runner.text import Text, t
 
 ALLOCATOR_NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")

@@ -111,15 +111,19 @@ def _write(path: Path, content: bytes) -> None:
     temporary.replace(path)
 
 
-def start_run(run: RunDir, python: str, resume: bool = False, with_sampler: bool = True) -> StartedRun:
+def start_run(
+    run: RunDir, python: str, resume: bool = False, with_sampler: bool = True, approximate: bool = False
+) -> StartedRun:
     """Start the trainer of a prepared run, and the sampler beside it.
+
+    ``approximate``: also where it cannot go on to the bit.
 
     Raises:
         LaunchError: another trainer writes there, or the interpreter does not start.
     """
     lock = take_lock(run)
     try:
-        process = _start_trainer(run, python, resume, lock)
+        process = _start_trainer(run, python, resume, lock, approximate)
     finally:
         if lock is not None:
             os.close(lock)  # the trainer holds its own copy; ours would outlive it
@@ -176,7 +180,9 @@ def _taken(run: RunDir) -> Text:
     return t("a trainer is already at work in {path}; see it with: doctor watch {path}", path=str(run.path))
 
 
-def _start_trainer(run: RunDir, python: str, resume: bool, lock: int | None) -> subprocess.Popen[bytes]:
+def _start_trainer(
+    run: RunDir, python: str, resume: bool, lock: int | None, approximate: bool = False
+) -> subprocess.Popen[bytes]:
     plan = decode_plan(run.plan.read_bytes())
     argv = [
         python,
@@ -184,6 +190,7 @@ def _start_trainer(run: RunDir, python: str, resume: bool, lock: int | None) -> 
         str(run.code / "runner" / "__main__.py"),
         str(run.path),
         *(["--resume"] if resume else []),
+        *(["--approximate"] if approximate else []),
     ]
     try:
         return start_detached(

@@ -134,8 +134,10 @@ def begin(planned: PlannedRun, run_dir: Path | None = None, with_sampler: bool =
     return start_run(run, planned.python, with_sampler=with_sampler)
 
 
-def resume(run: RunDir, python: str | None = None, with_sampler: bool = True) -> StartedRun:
-    """Go on with a run where its last checkpoint left it.
+def resume(
+    run: RunDir, python: str | None = None, with_sampler: bool = True, approximate: bool = False
+) -> StartedRun:
+    """Go on with a run where its last checkpoint left it; ``approximate``: also where that is not exact.
 
     Raises:
         LaunchError: it is running here or seems to run elsewhere, it is complete, or no interpreter is known.
@@ -147,7 +149,11 @@ def resume(run: RunDir, python: str | None = None, with_sampler: bool = True) ->
     state = watcher.poll()
     if state.finished.get("outcome") == "completed" and watcher.alive is not True:
         raise LaunchError(
-            t("{run} is complete ({step} {step:step|steps}): there is nothing to resume", run=run.name, step=state.step)
+            t(
+                "{run} is complete ({step} {step:step|steps}): there is nothing to resume",
+                run=run.name,
+                step=state.step,
+            )
         )
     quiet_s = time.time() - (state.last_trainer_t or 0.0)
     if (
@@ -160,7 +166,9 @@ def resume(run: RunDir, python: str | None = None, with_sampler: bool = True) ->
             t("another machine or container wrote to {run} {seconds} s ago: it seems to run there. Stop it there first.",
               run=run.name, seconds=round(quiet_s))
         )  # fmt: skip
-    return start_run(run, python or recorded_python(run), resume=True, with_sampler=with_sampler)
+    return start_run(
+        run, python or recorded_python(run), resume=True, with_sampler=with_sampler, approximate=approximate
+    )
 
 
 def refuse_command(run: RunDir) -> None:

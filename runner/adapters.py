@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +42,12 @@ def with_adapters(model: Any, lora: LoraSection, task: Task) -> Any:
 
 
 def save_with_adapters(model: Any, lora: LoraSection, folder: Path) -> None:
-    """Write the adapter, and where wanted a whole model with the adapter merged into its weights."""
+    """Write the adapter, and where wanted a whole model with the adapter merged into its weights.
+
+    Merged in place, so that a large model is not in memory twice: nothing is trained with ``model`` after this.
+    """
     if not lora.merge:
         model.save_pretrained(str(folder))
         return
     model.save_pretrained(str(folder / "adapter"))
-    copy.deepcopy(model).merge_and_unload().save_pretrained(str(folder))
+    model.merge_and_unload().save_pretrained(str(folder))

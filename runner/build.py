@@ -14,7 +14,7 @@ import torch
 import transformers
 
 from runner.adapters import with_adapters
-from runner.choices import parse_release
+from runner.choices import parse_release, recomputes
 from runner.inputs import InputError, PackageInput, package_folder, verify_files
 from runner.plan import Plan
 from runner.profile import ModelSection
@@ -145,14 +145,24 @@ def build_model(plan: Plan, task: Task, tokenizer: Any) -> tuple[torch.nn.Module
     if model.lora is not None:
         built = with_adapters(built, model.lora, task)
         new = [*new, "lora_*"]
-    if model.gradient_checkpointing:
+    if recomputes(plan.profile):
         checkpoint_activations(built)
     return built, new
 
 
 def checkpoint_activations(model: Any) -> None:
-    """Keep fewer activations and compute them again in the backward pass, with the same dropout."""
-    model.gradient_checkpointing_enable({"use_reentrant": False})
+    """Keep fewer activations and compute them again in the backward pass, with the same dropout.
+
+    Raises:
+        InputError: this kind of model cannot.
+    """
+    # transformers 5.24 renamed it and warns of the old name.
+    names = ("activation_checkpointing_enable", "gradient_checkpointing_enable")
+    enable = next(getattr(model, name) for name in names if hasattr(model, name))
+    try:
+        enable({"use_reentrant": False})
+    except ValueError as error:  # "... does not support gradient checkpointing."
+        raise InputError(t("gradient checkpointing: {why}", why=str(error)[:300])) from error
     model.config.use_cache = False
 
 

@@ -6,8 +6,9 @@ import re
 
 import msgspec
 
+from runner.decisions import Decision, fixed_decisions
 from runner.profile import Profile, TrainSection
-from runner.text import Param, Text, t
+from runner.text import Text, t
 
 
 class MachineFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,24 +39,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     threads: int
     workers: int
     compile: bool = False
-
-
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """One choice of the plan."""
-
-    name: str
-    """The profile's key, or the setting: ``train.precision``, ``threads``."""
-    value: Param
-    why: Text
+    offload: str = "none"
+    """``none``, ``optimizer`` or ``parameters``: what lies in the host's memory."""
 
 
 def settle(profile: Profile, machine: MachineFacts) -> tuple[Settings, list[Decision]]:
     """Return the settings and a decision for each, in the order in which a person asks for them."""
     train = profile.train
-    device, device_why = choose_device(machine)
+    device, device_why = choose_device(machine, profile.model.device_map != "none")
     precision, precision_why = choose_precision(train.precision, device, machine)
+    if precision == "fp16" and train.offload != "none":
+        precision, precision_why = (
+            "fp32",
+            t("fp16 would need a loss scaler, which train.offload does not go with"),
+        )
     micro, micro_why = choose_micro_batch(train)
-    fused, fused_why = choose_fused(train.fused, device, machine)
+    fused, fused_why = choose_fused(train.fused, "cpu" if train.offload != "none" else device, machine)
     threads, threads_why = choose_threads(machine)
     workers, workers_why = choose_workers(train, device, machine)
     settings = Settings(
@@ -66,6 +65,7 @@ def settle(profile: Profile, machine: MachineFacts) -> tuple[Settings, list[Deci
         threads=threads,
         workers=workers,
         compile=train.compile,
+        offload=train.offload,
     )
     decisions = [
         Decision(name="device", value=device, why=device_why),
@@ -79,12 +79,22 @@ def settle(profile: Profile, machine: MachineFacts) -> tuple[Settings, list[Deci
     return settings, decisions
 
 
-def choose_device(machine: MachineFacts) -> tuple[str, Text]:
+def recomputes(profile: Profile) -> bool:
+    """Return whether activations are computed again in the backward pass: asked for, or needed by ``offload``."""
+    return profile.model.gradient_checkpointing or profile.train.offload == "parameters"
+
+
+def choose_device(machine: MachineFacts, is_spread: bool = False) -> tuple[str, Text]:
     if machine.device != "cuda":
         return "cpu", t("no usable GPU here: training on the CPU")
+    if is_spread:
+        return "cuda", t("spread over {count} {count:GPU|GPUs} ({gpu}) and what model.device_map adds",
+                         count=machine.gpu_count, gpu=machine.gpu_name)  # fmt: skip
     if machine.gpu_count > 1:
         return "cuda", t(
-            "one of {count} {count:GPU|GPUs} ({gpu}): this run uses one", count=machine.gpu_count, gpu=machine.gpu_name
+            "one of {count} {count:GPU|GPUs} ({gpu}): this run uses one",
+            count=machine.gpu_count,
+            gpu=machine.gpu_name,
         )
     return "cuda", t("the GPU {gpu}", gpu=machine.gpu_name or "-")
 
@@ -134,7 +144,9 @@ def choose_micro_batch(train: TrainSection) -> tuple[int, Text]:
         return train.micro_batch_size, t("asked for in the profile")
     if train.accumulation:
         return train.batch_size // train.accumulation, t(
-            "batch_size {batch} in {times} {times:part|parts}", batch=train.batch_size, times=train.accumulation
+            "batch_size {batch} in {times} {times:part|parts}",
+            batch=train.batch_size,
+            times=train.accumulation,
         )
     return train.batch_size, t("the whole batch at once: no accumulation asked for")
 
@@ -161,7 +173,8 @@ def parse_release(version: str) -> tuple[int, int]:
 def choose_threads(machine: MachineFacts) -> tuple[int, Text]:
     threads = max(1, int(machine.cpu_cores_usable))
     return threads, t(
-        "{cores} {cores:core|cores} usable here (affinity and cgroup quota)", cores=f"{machine.cpu_cores_usable:g}"
+        "{cores} {cores:core|cores} usable here (affinity and cgroup quota)",
+        cores=f"{machine.cpu_cores_usable:g}",
     )
 
 
@@ -171,69 +184,6 @@ def choose_workers(train: TrainSection, device: str, machine: MachineFacts) -> t
     if device == "cpu":
         return 0, t("texts are tokenised beforehand; loader workers would only take cores from the model")
     workers = 2 if machine.cpu_cores_usable >= 4 else 0
-    return workers, t("texts are tokenised beforehand; {count} {count:worker|workers} keep batches ready", count=workers)
-
-
-def fixed_decisions(profile: Profile, device: str) -> list[Decision]:
-    """Return the choices the profile made itself and that a reader of the plan wants beside the others."""
-    train = profile.train
-    decisions = [
-        Decision(
-            name="run.seed", value=profile.run.seed, why=t("hashed per purpose: init, split, order, steps")
-        ),
-        Decision(
-            name="train.clip_norm",
-            value=train.clip_norm,
-            why=t("the norm of all gradients together, after unscaling")
-            if train.clip_norm
-            else t("0 in the profile: gradients are not clipped"),
-        ),
-        Decision(
-            name="train.weight_decay",
-            value=train.weight_decay,
-            why=t("on weight matrices; none on biases, norms and other one-dimensional parameters"),
-        ),
-    ]
-    decisions += technique_decisions(profile)
-    if device == "cuda":
-        decisions.append(
-            Decision(
-                name="train.deterministic",
-                value=train.deterministic,
-                why=t("only deterministic kernels: a rerun gives the same numbers, more slowly")
-                if train.deterministic
-                else t("kernels may add in any order: a rerun may differ in the last digits"),
-            )
-        )
-    return decisions
-
-
-_NON_FINITE = {
-    "halt": t("a loss or gradient that is no number ends the run before the update"),
-    "skip": t("a window whose loss or gradient is no number makes no update; too many in a row end the run"),
-    "rollback": t(
-        "a loss or gradient that is no number puts the last good checkpoint's weights back, and its window is left out"
-    ),
-}
-
-
-def technique_decisions(profile: Profile) -> list[Decision]:
-    """Return the choices that are off unless a profile asks for them, and what they mean."""
-    train, lora = profile.train, profile.model.lora
-    found = [Decision(name="train.non_finite", value=train.non_finite, why=_NON_FINITE[train.non_finite])]
-    if lora is not None:
-        why = t(
-            "adapters of rank {rank} and the head are trained, all other weights stand still", rank=lora.rank
-        )
-        found.append(Decision(name="model.lora", value=True, why=why))
-    if train.compile:
-        why = t(
-            "asked for in the profile; for any length of text, so that a new length compiles nothing anew"
-        )
-        found.append(Decision(name="train.compile", value=True, why=why))
-    if train.trackers:
-        why = t(
-            "told beside the run's own events; one that fails is left out. W&B stays offline unless WANDB_MODE says otherwise"
-        )
-        found.append(Decision(name="train.trackers", value=", ".join(train.trackers), why=why))
-    return found
+    return workers, t(
+        "texts are tokenised beforehand; {count} {count:worker|workers} keep batches ready", count=workers
+    )

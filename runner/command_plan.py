@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from runner.choices import Decision
+from runner.decisions import Decision
 from runner.plan import Plan, PlanError, decode_plan
 from runner.strings import unescape
 from runner.text import t

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,6 +23,8 @@ class Manifest(msgspec.Struct, frozen=True):
     """What a folder held when it was finished."""
 
     files: dict[str, FileFacts]
+    approximate: list[str] = []
+    """What was different when the run that wrote it was continued: it is not exact. Empty: it is, or says nothing."""
 
 
 def sync_path(path: Path) -> None:
@@ -44,13 +47,14 @@ def write_durably(path: Path, data: bytes) -> None:
     sync_path(path.parent)
 
 
-def seal_folder(folder: Path) -> int:
+def seal_folder(folder: Path, approximate: Sequence[str] = ()) -> int:
     """Flush every file of ``folder``, write its manifest, flush that too; return the bytes."""
     files = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST):
         sync_path(path)
         files[path.relative_to(folder).as_posix()] = FileFacts(path.stat().st_size, file_sha256(path))
-    write_durably(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(Manifest(files)), indent=1))
+    manifest = Manifest(files, list(approximate))
+    write_durably(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
     for inner in {path.parent for path in folder.rglob("*")}:
         sync_path(inner)
     return sum(file.size for file in files.values())

@@ -1,6 +1,5 @@
-"""One forward, backward and update on one device. accelerate places the model; precision is torch's own
-autocast and scaler, since every step between backward and update must be ours to see: unscale, look, clip,
-step.
+"""One forward, backward and update of a placed model. Precision is torch's own autocast and scaler, since every step
+between backward and update must be ours to see: unscale, look, clip, step.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ import gc
 import time
 from typing import Any
 
-import accelerate
 import torch
 
 from runner.choices import Settings
+from runner.placement import Placed
 
 LOWEST_SCALE = 1.0
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -22,20 +21,18 @@ _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 class Engine:
     """A model on its device with its optimizer, in the plan's precision. Weights and moments are fp32."""
 
-    def __init__(self, model: torch.nn.Module, settings: Settings) -> None:
-        self.accelerator = accelerate.Accelerator(cpu=settings.device == "cpu", mixed_precision="no")
-        self.device: torch.device = self.accelerator.device
-        self._bare: Any = self.accelerator.prepare_model(model)
+    def __init__(self, placed: Placed, settings: Settings) -> None:
+        self.placed, self.device = placed, placed.device
         # Shapes are dynamic from the start: bucketed batches have many lengths, each of which would compile again.
-        self.model: Any = torch.compile(self._bare, dynamic=True) if settings.compile else self._bare
+        self.model: Any = torch.compile(placed.model, dynamic=True) if settings.compile else placed.model
         self.precision = settings.precision
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=settings.precision == "fp16")
-        self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self._parameters = [parameter for parameter in placed.bare.parameters() if parameter.requires_grad]
 
     @property
     def bare_model(self) -> Any:
         """The model without wrappers: what is saved."""
-        return self._bare
+        return self.placed.bare
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
         if self.precision == "fp32":
@@ -52,6 +49,21 @@ class Engine:
         inputs = {name: tensor for name, tensor in batch.items() if name not in ("labels", "rows")}
         with self.autocast():
             return self.model(**inputs).logits  # type: ignore[no-any-return,unused-ignore]
+
+    def summed(self, *amounts: float) -> list[float]:
+        """Return each amount summed over the processes of the run: what a window or an evaluation counts."""
+        if self.placed.processes == 1:
+            return list(amounts)
+        own = torch.tensor(amounts, dtype=torch.float64, device=self.device)
+        total: list[float] = self.placed.accelerator.reduce(own, "sum").tolist()
+        return total
+
+    def without_gradients(self) -> contextlib.AbstractContextManager[Any]:
+        """For evaluation. Weights that are fetched for a pass must not be made in inference mode: training meets them."""
+        off: contextlib.AbstractContextManager[Any] = (
+            torch.no_grad() if self.placed.fetches_weights else torch.inference_mode()
+        )
+        return off
 
     def backward(self, loss: torch.Tensor) -> None:
         self.scaler.scale(loss).backward()

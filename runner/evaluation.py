@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-import torch
 
 from runner.data import Prepared, batches
 from runner.engine import Engine
@@ -32,7 +31,7 @@ def evaluate(
     order = data.eval.lengths.argsort(kind="stable")
     lots = (order[start : start + batch_size].tolist() for start in range(0, len(order), batch_size))
     pin = engine.device.type == "cuda"
-    with evaluation_mode(engine.model), torch.inference_mode():
+    with evaluation_mode(engine.model), engine.without_gradients():
         for batch in batches(data, "eval", lots, -1, seed, workers, pin):
             if stop:
                 return None
@@ -41,6 +40,7 @@ def evaluate(
             loss_sum += float(data.task.loss_sum(logits, moved["labels"]))
             denominator += data.task.denominator(batch["labels"])
             metrics.update(logits, batch["labels"])
+    loss_sum, denominator = engine.summed(loss_sum, denominator)
     result = {"loss": loss_sum / denominator, **metrics.result()}
     return Evaluation(metrics=result, samples=len(order), seconds=time.monotonic() - started)
 

@@ -1,5 +1,5 @@
-"""The finished model: a folder that ``from_pretrained`` opens, with its labels, its tokenizer and how good it
-is."""
+"""The end of a run: the last checkpoint, the best weights back where wanted, and a folder that ``from_pretrained``
+opens, with its labels, its tokenizer and how good it is."""
 
 from __future__ import annotations
 
@@ -8,31 +8,68 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from accelerate.utils.modeling import get_state_dict_offloaded_model
 
 from runner.adapters import save_with_adapters
-from runner.checkpoint import TrainState
-from runner.data import Prepared
+from runner.checkpoint import load_model, read_state
 from runner.durable import publish_folder, seal_folder
-from runner.plan import Plan
-from runner.rundir import RunDir
+from runner.text import t
+from runner.workbench import Workbench
 
 
-def write_final(
-    run: RunDir, plan: Plan, data: Prepared, model: Any, state: TrainState, metrics: dict[str, float]
-) -> Path:
+def finish_run(bench: Workbench) -> tuple[dict[str, float], Path]:
+    """Save the end, put the best weights back where wanted, write the model; return its metrics and folder."""
+    state = bench.state
+    if state.stopped_early:
+        bench.journal.note("info", t("stopped early: {count} {count:evaluation|evaluations} without a better one",
+                                     count=state.evaluations_since_best))  # fmt: skip
+    bench.save_now("end")
+    metrics = dict(state.metrics)
+    if bench.train.restore_best and state.best_window not in (None, state.windows_done):
+        metrics = _restore_best(bench)
+    return metrics, write_final(bench, metrics)
+
+
+def _restore_best(bench: Workbench) -> dict[str, float]:
+    folder: Path = bench.run.checkpoint(int(bench.state.best_window or 0))
+    if not folder.is_dir():
+        bench.journal.note(
+            "warn", t("the best checkpoint {path} is gone: the last weights are kept", path=str(folder))
+        )
+        return dict(bench.state.metrics)
+    load_model(folder, bench.engine.bare_model, bench.left_out)
+    return dict(read_state(folder).metrics)
+
+
+def write_final(bench: Workbench, metrics: dict[str, float]) -> Path:
     """Write ``RUN_DIR/final``, whole or not at all.
 
     Raises:
         OSError: no space; the checkpoints hold the same weights.
     """
+    run, state, model = bench.run, bench.state, bench.engine.bare_model
     making = run.path / "final.making"
     shutil.rmtree(making, ignore_errors=True)
-    if plan.profile.model.lora is not None:
-        save_with_adapters(model, plan.profile.model.lora, making)
+    lora = bench.plan.profile.model.lora
+    if lora is not None:
+        save_with_adapters(model, lora, making)
+    elif bench.engine.placed.is_spread:
+        whole = get_state_dict_offloaded_model(model)
+        model.save_pretrained(str(making), state_dict=whole)
     else:
         model.save_pretrained(str(making))
-    data.tokenizer.save_pretrained(str(making))
-    report = {
+    bench.data.tokenizer.save_pretrained(str(making))
+    report = msgspec.json.format(msgspec.json.encode(final_report(bench, metrics)), indent=1)
+    (making / "metrics.json").write_bytes(report + b"\n")
+    seal_folder(making, state.approximate)
+    publish_folder(making, run.final)
+    return run.final
+
+
+def final_report(bench: Workbench, metrics: dict[str, float]) -> dict[str, Any]:
+    """Return ``metrics.json``: how good the model is, and what it was made of."""
+    state, data = bench.state, bench.data
+    return {
         "metrics": metrics,
         "steps": state.windows_done,
         "updates": state.updates_done,
@@ -42,10 +79,7 @@ def write_final(
         "labels": data.task.classes,
         "best_step": state.best_window,
         "non_finite_steps": state.non_finite_windows,
-        "plan_digest": plan.digest,
-        "seed": plan.profile.run.seed,
+        "plan_digest": bench.plan.digest,
+        "seed": bench.seed,
+        "approximate": state.approximate,
     }
-    (making / "metrics.json").write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
-    seal_folder(making)
-    publish_folder(making, run.final)
-    return run.final

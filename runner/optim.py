@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from runner.offload import HostAdamW
 from runner.profile import TrainSection
 
 
@@ -18,16 +19,21 @@ def named_groups(model: torch.nn.Module) -> tuple[list[tuple[str, Any]], list[tu
     return matrices, vectors
 
 
-def make_optimizer(model: torch.nn.Module, train: TrainSection, fused: bool) -> Any:
-    """Return AdamW; the names of its parameters, in its own order, stand in
-    ``param_groups[i]["param_names"]``."""
+def make_optimizer(
+    model: torch.nn.Module, train: TrainSection, fused: bool, on_host: bool = False
+) -> torch.optim.AdamW:
+    """Return AdamW; the names of its parameters, in its own order, stand in ``param_groups[i]["names"]``.
+
+    ``on_host``: its state lies in the host's memory, wherever the parameters do.
+    """
     matrices, vectors = named_groups(model)
     groups = []
     for named, decay in ((matrices, train.weight_decay), (vectors, 0.0)):
         if named:
             parameters = [parameter for _, parameter in named]
             groups.append({"params": parameters, "weight_decay": decay, "names": [name for name, _ in named]})
-    return torch.optim.AdamW(groups, lr=train.lr, betas=train.betas, eps=train.epsilon, fused=fused)
+    kind = HostAdamW if on_host else torch.optim.AdamW
+    return kind(groups, lr=train.lr, betas=train.betas, eps=train.epsilon, fused=fused)
 
 
 def set_lr(optimizer: Any, lr: float) -> None:

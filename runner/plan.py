@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from runner.choices import Decision, MachineFacts, Settings, settle
+from runner.choices import MachineFacts, Settings, settle
+from runner.decisions import Decision
 from runner.profile import Profile
 from runner.seeds import PURPOSES, seed_for
 from runner.text import Text, t

@@ -283,7 +283,11 @@ def survey_notes(survey: Survey) -> Iterator[tuple[str, Text]]:
         if counts.duplicates:
             yield (
                 "info",
-                t("data.{part}: {count} {count:row repeats|rows repeat} an earlier text", part=part, count=counts.duplicates),
+                t(
+                    "data.{part}: {count} {count:row repeats|rows repeat} an earlier text",
+                    part=part,
+                    count=counts.duplicates,
+                ),
             )
         if counts.contradictions:
             yield (

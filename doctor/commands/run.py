@@ -35,6 +35,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--resume", metavar="RUN", help=say("go on with a run: its directory, its name, or last")
     )
     parser.add_argument(
+        "--approximate", action="store_true",
+        help=say("with --resume: go on also where it cannot be exact (another card, thread count or torch); it is written "
+                 "into the run"),
+    )  # fmt: skip
+    parser.add_argument(
         "--dry-run", action="store_true", help=say("print the plan with its reasons and start nothing")
     )
     parser.add_argument(
@@ -88,6 +93,8 @@ def run(namespace: argparse.Namespace) -> int:
         )
     if namespace.resume is not None:
         return _resume(namespace)
+    if namespace.approximate:
+        raise CommandError(say("--approximate goes with --resume RUN"), Exit.USAGE)
     if namespace.profile is None:
         raise CommandError(_no_profile(), Exit.USAGE)
     planned = plan(namespace.profile, namespace.overrides, namespace.python, namespace.run_dir)
@@ -189,7 +196,7 @@ def _resume(namespace: argparse.Namespace) -> int:
 
     def resume() -> StartedRun:
         try:
-            return service.resume_run(namespace.resume, namespace.python)
+            return service.resume_run(namespace.resume, namespace.python, namespace.approximate)
         except FileNotFoundError as error:
             raise CommandError(no_such_run(namespace.resume, error), Exit.USAGE) from None
         except LaunchError as error:

@@ -113,20 +113,6 @@ def test_data_changed_since_is_refused(whole: RunDir, tmp_path: Path) -> None:
     assert "changed since the run began" in str(outcome(run)["error"])
 
 
-@pytest.mark.train
-def test_another_thread_count_is_refused_unless_accepted(whole: RunDir, tmp_path: Path) -> None:
-    run = stopped_run(whole, tmp_path)
-    for _, folder in checkpoint_folders(run):
-        state = json.loads((folder / "state.json").read_bytes())
-        state["threads"] = 2
-        (folder / "state.json").write_text(json.dumps(state))
-        seal_folder(folder)
-    assert train(run, resume=True) == 1
-    assert "threads: 2 -> 1" in str(outcome(run)["error"])
-    assert train(run, resume=True, approximate=True) == 0
-    assert any("approximately" in event.data["text"]["msgid"] for event in events(run, "note"))
-
-
 @pytest.fixture
 def small_files() -> Iterator[Callable[[int], None]]:
     """Sets the largest file that this process may write, as a full disk would; lifted afterwards."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.runner.test_trainer import StopAfter, final_weights
-from tests.runner.tiny import events, final_hash, last_losses, make_run, outcome, train, write_rows
+from tests.runner.test_trainer import final_weights
+from tests.runner.tiny import events, final_hash, make_run, outcome, train, write_rows
 
 pytestmark = pytest.mark.train
 
@@ -103,52 +102,6 @@ def test_a_function_that_cannot_be_used_is_said(
     run = make_run(tmp_path, ["data.train=[]", f"data.function=my_rows_b:{name}"])
     assert train(run) == 1
     assert words in str(outcome(run)["error"])
-
-
-LORA = 'model.lora={rank=4, alpha=8, targets=["query", "value"]}'
-
-
-def test_adapters_alone_are_trained_and_merge_into_a_whole_model(tmp_path: Path) -> None:
-    pytest.importorskip("peft")
-    import safetensors.torch
-    import transformers
-
-    run = make_run(tmp_path, [LORA, "train.steps=12", "train.keep_last=9"])
-    assert train(run) == 0
-    begin = safetensors.torch.load_file(run.checkpoint(5) / "model.safetensors")
-    end = safetensors.torch.load_file(run.checkpoint(12) / "model.safetensors")
-    moved = {name for name, tensor in end.items() if not bool((tensor == begin[name]).all())}
-    assert moved and all("lora_" in name or "classifier" in name for name in moved)
-    merged = transformers.AutoModelForSequenceClassification.from_pretrained(str(run.final))
-    base = end["base_model.model.bert.encoder.layer.0.attention.self.query.base_layer.weight"]
-    down = end["base_model.model.bert.encoder.layer.0.attention.self.query.lora_A.default.weight"]
-    up = end["base_model.model.bert.encoder.layer.0.attention.self.query.lora_B.default.weight"]
-    got = merged.bert.encoder.layer[0].attention.self.query.weight
-    assert float((got - (base + 2.0 * up @ down)).detach().abs().max()) < 1e-6
-    assert (run.final / "adapter" / "adapter_config.json").is_file()
-
-
-def test_adapters_resume_exactly(tmp_path: Path) -> None:
-    pytest.importorskip("peft")
-    whole, parts = (make_run(tmp_path, [LORA, "train.epochs=1"], name) for name in ("whole", "parts"))
-    assert train(whole) == 0
-    assert train(parts, stop=StopAfter(9)) == 143
-    assert train(parts, resume=True) == 0
-    assert final_hash(parts) == final_hash(whole) and last_losses(parts) == last_losses(whole)
-
-
-def test_without_peft_the_way_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "peft", None)
-    run = make_run(tmp_path, [LORA])
-    assert train(run) == 1
-    assert "pip install --no-deps peft" in str(outcome(run)["error"])
-
-
-def test_layers_that_are_not_there_are_said(tmp_path: Path) -> None:
-    pytest.importorskip("peft")
-    run = make_run(tmp_path, ['model.lora={targets=["nowhere"]}'])
-    assert train(run) == 1
-    assert "model.lora.targets" in str(outcome(run)["error"])
 
 
 def test_tensorboard_gets_the_losses(tmp_path: Path) -> None:

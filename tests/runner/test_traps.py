@@ -80,9 +80,10 @@ def test_tied_weights_are_saved_once_and_tied_again_when_loaded(tmp_path: Path) 
     import torch
     import transformers
 
-    from runner.checkpoint import MODEL, STATE, TrainState, load_model, take_copy, write_tensors
+    from runner.checkpoint import MODEL, STATE, load_model, take_copy, write_tensors
     from runner.optim import make_optimizer
     from runner.profile import TrainSection
+    from runner.train_state import TrainState
 
     config = transformers.BertConfig(
         hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
@@ -105,9 +106,10 @@ def test_tied_weights_are_saved_once_and_tied_again_when_loaded(tmp_path: Path) 
 def test_a_copy_for_saving_is_not_changed_by_later_updates() -> None:
     import torch
 
-    from runner.checkpoint import TrainState, take_copy
+    from runner.checkpoint import take_copy
     from runner.optim import make_optimizer
     from runner.profile import TrainSection
+    from runner.train_state import TrainState
 
     model = torch.nn.Linear(2, 2)
     optimizer = make_optimizer(model, TrainSection(lr=1.0), fused=False)

@@ -1,0 +1,74 @@
+"""What a run in progress tells of itself: that it started, where, and each step."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+import torch
+
+from runner.engine import SplitClock
+from runner.plan import Plan
+from runner.text import t
+from runner.workbench import Batch, Workbench
+
+
+def say_started(bench: Workbench, resume: bool) -> None:
+    """Write ``run-started`` and, for a fresh run, which of its weights are new."""
+    resumed = {"resumed_from_step": bench.state.windows_done} if resume else {}
+    bench.journal.write(
+        "run-started",
+        bench.state.windows_done,
+        device=bench.state.device_name,
+        precision=bench.settings.precision,
+        steps_total=bench.total,
+        epochs=bench.train.epochs,
+        samples_total=bench.samples,
+        model=model_name(bench.plan),
+        torch=str(torch.__version__),
+        parameters=sum(parameter.numel() for parameter in bench.engine.bare_model.parameters()),
+        **process_facts(),
+        **resumed,
+    )
+    if bench.new_weights and not resume and bench.new_weights != ["*"]:
+        names = ", ".join(bench.new_weights[:6])
+        bench.journal.note("info", t("new, seeded weights (not pretrained): {names}", names=names))
+
+
+def say_step(
+    bench: Workbench,
+    micro_batches: list[Batch],
+    loss: float,
+    norm: float,
+    lr: float,
+    epoch: int,
+    clock: SplitClock,
+    updated: bool,
+) -> None:
+    """Write the ``step`` event of the window just counted."""
+    split = clock.finish()
+    data: dict[str, Any] = {
+        "loss": loss,
+        "lr": lr,
+        "grad_norm": norm,
+        "samples": sum(len(batch["labels"]) for batch in micro_batches),
+        "tokens": sum(int(batch["attention_mask"].sum()) for batch in micro_batches),
+        "padded_tokens": sum(batch["attention_mask"].numel() for batch in micro_batches),
+        "epoch": epoch,
+        "seconds": clock.seconds,
+        "split": split,
+    }
+    if not updated:
+        data["skipped"] = True
+    bench.journal.write("step", bench.state.windows_done, **data)
+    bench.journal.progress(bench.state.windows_done, bench.total, data)
+
+
+def model_name(plan: Plan) -> str:
+    model = plan.profile.model
+    return model.hub or model.package or model.path or str(model.config.get("model_type", ""))
+
+
+def process_facts() -> dict[str, Any]:
+    return {"pid": os.getpid(), "hostname": socket.gethostname()}
