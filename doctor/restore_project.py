@@ -72,7 +72,10 @@ def _state_of(snapshot: Snapshot) -> GitState:
         raise RestoreError(t("the snapshot was not taken in a git working tree: there is no code to restore"))
     if state.dirty and state.patch is None:
         raise RestoreError(state.patch_why or t("the changes since the commit are not in the snapshot"))
-    if why := refusal(patch_bytes_of(state)):
+    patch = patch_bytes_of(state)
+    if state.patch and not patch:
+        raise RestoreError(t("the changes in the snapshot cannot be read: they are no base64"))
+    if why := refusal(patch):
         raise RestoreError(why)
     return state
 

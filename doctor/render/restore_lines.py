@@ -36,6 +36,8 @@ def project_lines(done: Project, width: int) -> Iterator[str]:
         yield say(t("{folder} is at commit {commit}; there were no changes to make.", folder=shown(done.folder), commit=done.commit[:12]))  # fmt: skip
     elif done.same_patch:
         yield say(t("{folder} is at commit {commit} with the snapshot's changes, compared by their digest.", folder=shown(done.folder), commit=done.commit[:12]))  # fmt: skip
+    elif done.same_patch is False:
+        yield say(t("{folder} is at commit {commit} with the snapshot's changes made, and yet `git diff` there is not, byte for byte, what it was.", folder=shown(done.folder), commit=done.commit[:12]))  # fmt: skip
     else:
         yield say(t("{folder} is at commit {commit} with the snapshot's changes; whether nothing else differs could not be compared.", folder=shown(done.folder), commit=done.commit[:12]))  # fmt: skip
     if done.missing_count:

@@ -43,7 +43,7 @@ def test_diff_says_what_it_means_for_the_numbers(capsys: pytest.CaptureFixture[s
     assert main(["snapshot", "diff", save(A, "a.json"), save(B, "b.json")]) == Exit.FOUND
     out = capsys.readouterr().out
     assert out.startswith("a.json -> b.json: other numbers expected")
-    assert "torch 2.6.0 -> 2.7.0" in out and "pytest" not in out and "1 differences without effect" in out
+    assert "torch 2.6.0 -> 2.7.0" in out and "pytest" not in out and "1 difference without effect" in out
 
 
 def test_diff_of_the_same_is_zero_and_with_all_shows_every_row(capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,7 +110,7 @@ def test_verify_of_this_very_environment_is_zero(capsys: pytest.CaptureFixture[s
     capsys.readouterr()
     for level in ("versions", "record", "files"):
         assert main(["snapshot", "verify", "s.json", "--python", "venv", "--level", level]) == Exit.OK, level
-    assert "the same environment: all 1 packages are equal" in capsys.readouterr().out
+    assert "the same environment: all 1 package is equal" in capsys.readouterr().out
     (Path("venv/lib") / f"python{HERE}" / "site-packages/lib.py").write_text("x = 2\n")
     assert main(["snapshot", "verify", "s.json", "--python", "venv"]) == Exit.OK
     assert main(["snapshot", "verify", "s.json", "--python", "venv", "--level", "files"]) == Exit.FOUND
@@ -212,7 +212,7 @@ def test_show_names_code_contents_data_and_what_was_not_kept(capsys: pytest.Capt
     machine = with_facts(machine, environment=ok(Environment(names=("HF_TOKEN", "PWD", "EDITOR"))))
     assert main(["snapshot", "show", save(machine, "s.json")]) == Exit.OK
     out = " ".join(capsys.readouterr().out.split())
-    for words in ("1 packages named by digest", "aaaaaaaaaaaa · main", "word for word (2 B)", "3 files that git does not know", "/d/rows.csv (4 B, whole)", "values of HF_TOKEN Redacted"):  # fmt: skip
+    for words in ("1 package named by digest", "aaaaaaaaaaaa · main", "word for word (2 B)", "3 files that git does not know", "/d/rows.csv (4 B, whole)", "values of HF_TOKEN Redacted"):  # fmt: skip
         assert words in out
 
 
