@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from doctor.lint import Installed, Problem, Script, problem, rule
+from doctor.lint.backward import backward_in, calls_in, divides, takes_new_data
 from doctor.model import t
 
 Body: TypeAlias = "ast.For | ast.While | ast.FunctionDef | ast.Module"
@@ -32,13 +33,13 @@ def accumulation(script: Script, installed: Installed) -> Iterator[Problem]:
 def _stepping_every_n(script: Script, node: Body) -> Iterator[Problem]:
     counters = _counters(node)
     guard = next((item for item in _statements(node) if isinstance(item, ast.If) and _steps_every_n(item, counters)), None)  # fmt: skip
-    backward = _backward_in(node)
+    backward = backward_in(node)
     if guard is None or backward is None or _inner_loop_has(node, backward):
         return
     if _steps_every_time(node, guard):
         return  # n_critic: the guarded step is another optimizer's
     count = _modulus(guard.test, counters)
-    if not _divides(script, node, backward):
+    if not divides(script, node, backward):
         yield _undivided(backward, count)
     test = ast.unparse(guard.test)
     told = "len(" in test or " or " in test or "sync" in test
@@ -53,8 +54,8 @@ def _stepping_every_n(script: Script, node: Body) -> Iterator[Problem]:
 
 def _steps_every_time(node: Body, guard: ast.If) -> bool:
     """An optimizer steps, or gradients are cleared, outside of the guard: nothing is accumulated."""
-    inside = {id(call) for call in _calls(guard)}
-    for call in _calls(node):
+    inside = {id(call) for call in calls_in(guard)}
+    for call in calls_in(node):
         if id(call) in inside or not isinstance(call.func, ast.Attribute):
             continue
         owner = ast.unparse(call.func.value).lower()
@@ -81,17 +82,6 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
             yield from _statements(item)
 
 
-def _backward_in(node: ast.AST) -> ast.Call | None:
-    return next(
-        (
-            item
-            for item in _calls(node)
-            if isinstance(item.func, ast.Attribute) and item.func.attr in ("backward", "manual_backward")
-        ),
-        None,
-    )
-
-
 # for micro in batch.chunk(4) | for b in batches[:n] | for _ in range(accumulation_steps)
 _OVER_PARTS = re.compile(r"micro|accum|chunk|split\(|batches", re.IGNORECASE)
 
@@ -102,12 +92,12 @@ def _stepping_after_the_loop(script: Script, body: list[ast.stmt]) -> Iterator[P
         if not isinstance(loop, ast.For):
             continue
         over = f"{ast.unparse(loop.target)} in {ast.unparse(loop.iter)}"
-        backward = _backward_in(loop)
+        backward = backward_in(loop)
         if backward is None or not _OVER_PARTS.search(over) or _stops(loop) or _inner_loop_has(loop, backward):  # fmt: skip
             continue
-        after = [call for statement in body[place + 1 :] for call in _calls(statement)]
+        after = [call for statement in body[place + 1 :] for call in calls_in(statement)]
         steps = any(isinstance(call.func, ast.Attribute) and call.func.attr == "step" for call in after)
-        if steps and not _divides(script, loop, backward):
+        if steps and takes_new_data(loop, backward) and not divides(script, loop, backward):
             yield _undivided(backward, ast.unparse(loop.iter))
 
 
@@ -115,12 +105,8 @@ def _stops(loop: ast.For) -> bool:
     """The loop steps or clears by itself: nothing is accumulated over it."""
     return any(
         isinstance(call.func, ast.Attribute) and call.func.attr in ("step", "zero_grad")
-        for call in _calls(loop)
+        for call in calls_in(loop)
     )
-
-
-def _calls(node: ast.AST) -> Iterator[ast.Call]:
-    return (item for item in ast.walk(node) if isinstance(item, ast.Call))
 
 
 def _counters(node: ast.AST) -> set[str]:
@@ -138,7 +124,7 @@ def _counters(node: ast.AST) -> set[str]:
 
 def _steps_every_n(node: ast.If, counters: set[str]) -> bool:
     return bool(_modulus(node.test, counters)) and any(
-        isinstance(call.func, ast.Attribute) and call.func.attr == "step" for call in _calls(node)
+        isinstance(call.func, ast.Attribute) and call.func.attr == "step" for call in calls_in(node)
     )
 
 
@@ -154,51 +140,10 @@ def _modulus(test: ast.expr, counters: set[str]) -> str:
 
 def _inner_loop_has(outer: ast.AST, call: ast.Call) -> bool:
     return any(
-        call in list(_calls(inner))
+        call in list(calls_in(inner))
         for inner in ast.walk(outer)
         if isinstance(inner, (ast.For, ast.While)) and inner is not outer
     )
-
-
-def _divides(script: Script, body: ast.AST, backward: ast.Call) -> bool:
-    """Return whether what runs backward is divided (or scaled) on its way, or by the engine that runs it."""
-    manual = isinstance(backward.func, ast.Attribute) and backward.func.attr == "manual_backward"
-    if backward.args and not manual:
-        return True  # accelerator.backward(loss), engine.backward(loss), fabric.backward(loss)
-    feeds = _names(backward)
-    ways: list[ast.AST] = [backward]
-    nodes = list(ast.walk(body))
-    if any(_scales(node) and _is_of_gradients(node) for node in nodes):
-        return True
-    for _ in range(4):  # loss <- total <- parts
-        for node in nodes:
-            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                if node not in ways and any(_names(target) & feeds for target in targets):
-                    feeds |= _names(node.value)
-                    ways.append(node)
-    return any(_scales(node) for way in ways for node in ast.walk(way)) or any(
-        isinstance(item, ast.keyword) and item.arg in ("gradient_accumulation_steps", "num_items_in_batch")
-        for item in nodes
-    )
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and item.id != "self"}
-
-
-def _is_of_gradients(node: ast.AST) -> bool:
-    # p.grad.data.div_(n) | p.grad /= n
-    left = node.target if isinstance(node, ast.AugAssign) else node.left if isinstance(node, ast.BinOp) else node.func if isinstance(node, ast.Call) else node  # fmt: skip
-    return ".grad" in ast.unparse(left)
-
-
-def _scales(node: ast.AST) -> bool:
-    if isinstance(node, (ast.AugAssign, ast.BinOp)):
-        return isinstance(node.op, (ast.Div, ast.Mult))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return node.func.attr in ("div", "div_", "mul", "mul_", "true_divide")
-    return False
 
 
 def _steps_after(script: Script, loop: ast.AST) -> bool:

@@ -19,7 +19,7 @@ def numpy_in_workers(script: Script, installed: Installed) -> Iterator[Problem]:
         _draws_numpy(script, node) for node in script.classes.values()
     )
     for call in script.calls:
-        if script.kind_of(call) != "DataLoader" or "worker_init_fn" in call.keywords:
+        if script.kind_of(call) != "DataLoader" or "worker_init_fn" in call.keywords or call.has_double_star:
             continue
         workers = script.constant(call.argument(5, "num_workers"), call.scope)
         if not isinstance(workers, int) or workers < 1 or not (own or shared):

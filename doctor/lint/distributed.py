@@ -88,7 +88,7 @@ def unused_pooler_under_ddp(script: Script, installed: Installed) -> Iterator[Pr
             and _WITH_POOLER.search(name)
             and not _NEVER_POOLED.search(name)
         )
-        if pooled and "add_pooling_layer" not in call.keywords:
+        if pooled and "add_pooling_layer" not in call.keywords and not call.has_double_star:
             title = t(
                 "The encoder's pooler is in the model, but the forward uses only the hidden states: DDP waits for its gradients and raises."
             )

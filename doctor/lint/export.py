@@ -20,6 +20,8 @@ def dynamo_default(script: Script, installed: Installed) -> Iterator[Problem]:
     """Does the export rely on the old exporter's arguments under a torch whose default is the new one?"""
     for call in script.named("torch.onnx.export"):
         asked = script.constant(call.keywords.get("dynamo"), call.scope)
+        if "dynamo" not in call.keywords and call.has_double_star:
+            continue
         if asked is not True and ("dynamo" in call.keywords or not installed.at_least("torch", "2.9")):
             continue
         if "dynamic_axes" in call.keywords and asked is not True:
@@ -114,7 +116,10 @@ def _may_be_training(script: Script, name: str, export: Call) -> bool:
     evaluated = any(call.receiver == name and call.order < export.order for call in script.methods("eval"))
     chained = any("eval()" in ast.unparse(value) or "from_pretrained" in ast.unparse(value) for value in values)  # fmt: skip
     switched = any(
-        call.receiver == name and not call.node.args and call.scope == export.scope and call.order < export.order
+        call.receiver == name
+        and not call.node.args
+        and call.scope == export.scope
+        and call.order < export.order
         for call in script.methods("train")
     )
     return not evaluated and (switched or ((built or retrained) and not chained))
