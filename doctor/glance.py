@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +33,10 @@ _RARE = re.compile(rb'"kind":"(?:evaluation|checkpoint|run-started|run-finished|
 _DECODER = msgspec.json.Decoder(RunEvent)
 
 
+FindRare = Callable[[Path, int, int], Iterable[int]]
+"""(file, start, end) -> where between the two lines of rare kinds begin."""
+
+
 class Seen(NamedTuple):
     t: float
     is_from_middle: bool
@@ -47,11 +51,16 @@ def is_long(run: RunDir) -> bool:
 
 def glance(run: RunDir) -> RunState:
     """Return the state of a long run, approximate: see :attr:`runner.state.RunState.is_approximate`."""
+    sizes = {path: path.stat().st_size for path in sorted(run.events.glob("*.jsonl"))}
+    total = max(1, sum(sizes.values()))
+    return glance_until(sizes, lambda path, start, end: _rare(path, start, end, SEARCH_FOR_S * end / total))
+
+
+def glance_until(ends: Mapping[Path, int], rare: FindRare) -> RunState:
+    """Return the state after the first ``ends[path]`` bytes of each file, approximate; ``ends`` stand behind lines."""
     state = RunState()
     state.is_approximate = True
-    paths = sorted(run.events.glob("*.jsonl"))
-    total = max(1, sum(path.stat().st_size for path in paths))
-    files = [_look_at(path, SEARCH_FOR_S * path.stat().st_size / total) for path in paths]
+    files = [_look_at(path, end, rare) for path, end in ends.items()]
     for seen in heapq.merge(*files, key=lambda seen: seen.t):
         for event in sound_events((seen.event,)):
             if seen.is_from_middle:
@@ -61,10 +70,9 @@ def glance(run: RunDir) -> RunState:
     return state
 
 
-def _look_at(path: Path, search_for_s: float) -> Iterator[Seen]:
-    size = path.stat().st_size
-    if size <= HEAD_BYTES + 2 * TAIL_BYTES:
-        yield from (Seen(event.t, False, event) for event, _ in read_events(path))
+def _look_at(path: Path, end: int, rare: FindRare) -> Iterator[Seen]:
+    if end <= HEAD_BYTES + 2 * TAIL_BYTES:
+        yield from (Seen(event.t, False, event) for event in events_until(path, end))
         return
     at = 0
     for event, offset in read_events(path):
@@ -72,14 +80,22 @@ def _look_at(path: Path, search_for_s: float) -> Iterator[Seen]:
         at = offset
         if offset > HEAD_BYTES:
             break
-    tail = _line_after(path, size - TAIL_BYTES)
-    offsets = {*_evenly(path, at, tail), *_rare(path, at, tail, search_for_s)}
+    tail = _line_after(path, end - TAIL_BYTES)
+    offsets = {*_evenly(path, at, tail), *rare(path, at, tail)}
     with open(path, "rb") as file:
         for offset in sorted(offsets):
             file.seek(offset)
             if (found := _decoded(file.readline())) is not None:
                 yield Seen(found.t, True, found)
-    yield from (Seen(event.t, False, event) for event, _ in read_events(path, tail))
+    yield from (Seen(event.t, False, event) for event in events_until(path, end, tail))
+
+
+def events_until(path: Path, end: int, start: int = 0) -> Iterator[RunEvent]:
+    """Yield the events between two line beginnings."""
+    for event, offset in read_events(path, start):
+        if offset > end:
+            return
+        yield event
 
 
 def _decoded(line: bytes) -> RunEvent | None:
@@ -90,6 +106,11 @@ def _decoded(line: bytes) -> RunEvent | None:
         UnicodeDecodeError,
     ):  # torn by a kill and then ended, or foreign: as read_events does
         return None
+
+
+def find_rare(path: Path, until_s: float) -> list[int]:
+    """Return where the lines of rare kinds begin in a whole file, as far as ``until_s`` seconds of reading reach."""
+    return list(_rare(path, 0, path.stat().st_size, until_s))
 
 
 def _line_after(path: Path, offset: int) -> int:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from doctor.call_tree import call_trees
 from doctor.gpu_meter import GpuMeter
 from doctor.probes.host_meter import HostMeter, oom_kills
 from doctor.probes.process_tree import here, is_alive, read_stat
@@ -118,7 +119,10 @@ class Sampler:
             {key: value for key, value in frame.items() if value != ""} for frame in hottest(sample.stacks)
         ]
         spent = where_time_goes(sample.stacks)
-        self._write("sample-stacks", samples=sample.samples, errors=sample.errors, frames=frames, **spent)
+        self._write(
+            "sample-stacks", samples=sample.samples, errors=sample.errors, frames=frames,
+            trees=call_trees(sample.stacks), **spent,
+        )  # fmt: skip
 
     def _tell_trouble(self, trouble: Trouble, now: float) -> None:
         self._next_window = now + (RETRY_S if trouble.lasting else self.pace.window_s)

@@ -43,7 +43,7 @@ import msgspec
 #                power_limit_w, sm_clock_mhz, throttle_reasons [str], unread {field: why}}], why (when none could be read)
 # sample-stacks  samples, errors, frames [{function, file, line, self_share, total_share, process, thread (a side thread's)}],
 #                looks (at the trainer's main thread), phases {name: share of looks}, places [{phase, function, file, line,
-#                share}] in the user's own code, why and trouble (its class, see doctor/stacks.py) where there are none
+#                share}] in the user's own code, trees [{process, nodes [[depth, function, file, line, share]]}], why and trouble (its class, see doctor/stacks.py) where there are none
 KINDS = (
     "run-started", "step", "evaluation", "checkpoint", "memory", "note", "run-finished",
     "sample-host", "sample-gpu", "sample-stacks", "on-finish", "output",
@@ -82,8 +82,37 @@ def number(value: Any) -> float | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:  # an integer beyond all floats
+            return None
     return float(value) if value in ("nan", "inf", "-inf") else None
+
+
+LARGEST_COUNT = 1 << 53
+"""Up to here a float counts one by one; nothing that a run counts comes near."""
+
+
+def amount(value: Any) -> float | None:
+    """Return how many or how much: a finite number from 0 up to :data:`LARGEST_COUNT`; None for anything else."""
+    found = number(value)
+    return found if found is not None and 0 <= found <= LARGEST_COUNT else None
+
+
+def whole(value: Any, otherwise: int | None) -> int | None:
+    """Return a count as an integer; ``otherwise`` for what is none."""
+    found = amount(value)
+    return otherwise if found is None else int(found)
+
+
+def table(value: Any) -> dict[str, Any]:
+    """Return an object of an event; an empty one where something else stands in its place."""
+    return value if isinstance(value, dict) else {}
+
+
+def rows(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a list in an event; none where something else stands in its place."""
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, (list, tuple)) else []
 
 
 class EventWriter:

@@ -41,7 +41,7 @@ def _text(text: Text) -> str:
 # ---------------------------------------------------------------------------------------- diff
 def diff_lines(found: Diff, width: int, colour: bool, everything: bool) -> Iterator[str]:
     """Yield the verdict, the differences by what they mean, and what could not be compared."""
-    yield paint(_headline(found), _ROLES[found.verdict] if found.complete else "unknown", colour)
+    yield paint(headline(found), _ROLES[found.verdict] if found.complete else "unknown", colour)
     for verdict in VERDICTS:
         rows = [one for one in found.differences if one.verdict == verdict]
         if rows and verdict == "same-bits" and not everything:
@@ -52,11 +52,12 @@ def diff_lines(found: Diff, width: int, colour: bool, everything: bool) -> Itera
         elif rows:
             yield ""
             yield paint(verdict_words(verdict), _ROLES[verdict], colour)
-            yield from _difference_lines(rows, width)
-    yield from _uncompared(found, width)
+            yield from difference_lines(rows, width)
+    yield from uncompared_lines(found, width)
 
 
-def _headline(found: Diff) -> str:
+def headline(found: Diff) -> str:
+    """Return the whole diff in one sentence."""
     if found.verdict != "same-bits":
         return say(t("{a} -> {b}: {verdict}", a=shown(found.a), b=shown(found.b), verdict=verdict_words(found.verdict)))  # fmt: skip
     if not found.complete:
@@ -66,17 +67,19 @@ def _headline(found: Diff) -> str:
     )
 
 
-def _difference_lines(rows: Sequence[Difference], width: int) -> Iterator[str]:
-    for row in rows[:SHOWN]:
+def difference_lines(rows: Sequence[Difference], width: int, limit: int = SHOWN) -> Iterator[str]:
+    """Yield each difference with its reason; of many the first ``limit``."""
+    for row in rows[:limit]:
         change = f"{shown(row.a) or '-'} -> {shown(row.b) or '-'}"
         yield from indent(f"{shown(row.subject)} {change}", width, "  ", "      ")
         source = f" [{row.source}]" if row.source else ""
         yield from indent(_text(row.why) + source, width, "      ", "      ")
-    if len(rows) > SHOWN:
-        yield "  " + say(t("and {count} more: --json lists them all", count=len(rows) - SHOWN))
+    if len(rows) > limit:
+        yield "  " + say(t("and {count} more: --json lists them all", count=len(rows) - limit))
 
 
-def _uncompared(found: Diff, width: int) -> Iterator[str]:
+def uncompared_lines(found: Diff, width: int) -> Iterator[str]:
+    """Yield how many packages are equal, and what could not be compared."""
     yield ""
     yield say(t("{equal} {equal:package is|packages are} of the same version, {by_content} of them compared by content", equal=found.packages_equal, by_content=found.packages_equal_by_content))  # fmt: skip
     if found.not_compared:
@@ -107,7 +110,7 @@ def verification_lines(found: Verification, width: int, colour: bool) -> Iterato
     machine = [one for one in found.machine if one.verdict != "same-bits"]
     if machine:
         yield say("The machine is another one:")
-        yield from _difference_lines(machine, width)
+        yield from difference_lines(machine, width)
 
 
 def _verified(found: Verification) -> str:
@@ -149,7 +152,7 @@ def fit_lines(found: Fit, width: int, colour: bool) -> Iterator[str]:
             yield from indent("-> " + _text(one.change), width, "      ", "         ")
     if found.numbers and found.answer != "does-not-fit":
         yield say("The numbers of a run there:")
-        yield from _difference_lines(found.numbers, width)
+        yield from difference_lines(found.numbers, width)
 
 
 # ---------------------------------------------------------------------------------------- restore

@@ -6,7 +6,7 @@ from doctor.language import say
 from doctor.model import SECTIONS, GitState, Reading, Snapshot, Storage, t
 from doctor.redact_secrets import is_credential_variable
 from doctor.render.headline import environment_line, machine_line
-from doctor.render.layout import human_bytes, indent, pad
+from doctor.render.layout import display_width, human_bytes, indent, pad
 from runner.strings import printable, shown
 
 
@@ -28,7 +28,7 @@ def snapshot_lines(snapshot: Snapshot, name: str, width: int = 100) -> list[str]
             say("yes") if snapshot.redacted else say("no: look through it before you share it"),
         ),
     ]
-    label_width = max(len(label) for label, _ in rows) + 2
+    label_width = max(display_width(label) for label, _ in rows) + 2
     lines = [printable(name), machine_line(snapshot), environment_line(snapshot)]
     for label, text in rows:
         lines += indent(text, width, pad(label, label_width), " " * label_width) if text else []

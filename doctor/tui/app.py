@@ -119,6 +119,12 @@ class DoctorApp(App[int]):
 
         self.push_screen(CompareScreen(a, b))
 
+    def open_difference(self, a: str, b: str) -> None:
+        """Show what differs between two snapshots over the list of them."""
+        from doctor.tui.difference_screen import DifferenceScreen
+
+        self.push_screen(DifferenceScreen(a, b))
+
     def action_help(self) -> None:
         from doctor.tui.help_screen import HelpScreen
 

@@ -176,7 +176,12 @@ def summary(report: Report) -> Styled:
     ]
     if unanswered:
         parts.append(
-            Styled(say(t("{count} {count:check|checks} could not look", count=unanswered)), LEVEL_STYLES["unknown"])
+            Styled(
+                say(t("{count} {count:check|checks} could not look", count=unanswered)),
+                LEVEL_STYLES["unknown"],
+            )
         )
-    parts.append(Styled("✓ " + say(t("{count} {count:check|checks} passed", count=len(report.passed))), "green"))
+    parts.append(
+        Styled("✓ " + say(t("{count} {count:check|checks} passed", count=len(report.passed))), "green")
+    )
     return Styled(" · ").join(parts)

@@ -12,6 +12,7 @@ from doctor.tui.fixing import Cure, Cured, FixPlan, Tell
 from doctor.tui.source import (
     DecisionRow,
     Examination,
+    Past,
     PlanRow,
     ProfileRow,
     Refused,
@@ -22,9 +23,11 @@ from doctor.tui.source import (
 
 if TYPE_CHECKING:
     from doctor.cure import Proposal
+    from doctor.expectations import Expected
     from doctor.launch import StartedRun
     from doctor.process_watch import ProcessWatcher
     from doctor.running import PlannedRun
+    from doctor.snapshots.diff import Diff
     from doctor.watching import RunSummary
 
 
@@ -58,13 +61,31 @@ class LiveSource:
 
     # -- snapshots
     def snapshots(self) -> Sequence[SnapshotRow]:
+        here = [] if self._facts else [SnapshotRow("here", say("this machine"), "", "here")]
         local = [SnapshotRow(str(path), path.name, label) for path, label in service.local_snapshots()]
-        shipped = [SnapshotRow(name, name, label, True) for name, _, label in service.known_snapshots()]
-        return [*local, *shipped]
+        shipped = [SnapshotRow(name, name, label, "shipped") for name, _, label in service.known_snapshots()]
+        runs = [SnapshotRow(row.path, row.name, "", "run") for row in service.list_runs()]
+        return [*here, *local, *shipped, *runs]
 
     def snapshot_lines(self, key: str, width: int) -> Sequence[str]:
-        path, snapshot = service.find_snapshot(key)
-        return service.show_snapshot_lines(snapshot, path.name, width)
+        if key == "here":
+            return service.show_snapshot_lines(service.examine(), say("this machine"), width)
+        path = Path(key)
+        if (path / "snapshot.json").is_file():
+            path = path / "snapshot.json"
+        found, snapshot = service.find_snapshot(str(path))
+        return service.show_snapshot_lines(snapshot, found.name, width)
+
+    def difference(self, a: str, b: str) -> Diff:
+        return service.diff_snapshots(a, b)
+
+    def export_difference(self, found: Diff) -> str:
+        from doctor.render.structured import record_as_json
+
+        names = "-".join(Path(name).name.removesuffix(".json") for name in (found.a, found.b))
+        path = Path(f"doctor-diff-{names}.json")
+        service.write_text(record_as_json(found) + "\n", path, overwrite=True)
+        return str(path)
 
     def export_snapshot(self) -> str:
         return str(service.export_snapshot(None))
@@ -85,17 +106,23 @@ class LiveSource:
             return self._foreign
         return service.watch_run(name)
 
+    def expected(self, name: str) -> Expected:
+        return service.expectations_of(name)
+
+    def past(self, name: str) -> Past:
+        return service.past_of_run(name)
+
     def profiles(self) -> Sequence[ProfileRow]:
-        return [ProfileRow(name) for name in service.profile_names()]
+        return [ProfileRow(name, say(words)) for name, words in service.profiles()]
 
-    def plan(self, profile: str) -> PlanRow:
-        return _plan_row(profile, self._plan(profile))
+    def plan(self, profile: str, changed: Sequence[str] = ()) -> PlanRow:
+        snapshot = service.load(self._facts) if self._facts else None
+        planned = service.plan_run(profile, changed, snapshot=snapshot)
+        memory, why = service.plan_memory_of(profile, changed, planned.snapshot)
+        return _plan_row(profile, planned)._replace(changed=tuple(changed), memory=memory, memory_why=why)
 
-    def _plan(self, profile: str) -> PlannedRun:
-        return service.plan_run(profile, snapshot=service.load(self._facts) if self._facts else None)
-
-    def start(self, profile: str) -> str:
-        planned = service.plan_run(profile)
+    def start(self, profile: str, changed: Sequence[str] = ()) -> str:
+        planned = service.plan_run(profile, changed)
         against = _plan_row(profile, planned).problems
         if against:
             raise Refused(against)

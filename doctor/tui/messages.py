@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text as Styled
 from textual.message import Message
 
 from doctor.tui.fixing import Cured, FixPlan
-from doctor.tui.source import Examination, PlanRow, ProfileRow, RunRow, SnapshotRow
+from doctor.tui.source import Examination, PlanRow
 from doctor.tui.view import RunView
+
+if TYPE_CHECKING:
+    from doctor.snapshots.diff import Diff
 
 
 class Examined(Message):
@@ -28,16 +32,30 @@ class RunRead(Message):
         self.view = view
 
 
-class RunsListed(Message):
-    def __init__(self, rows: Sequence[RunRow]) -> None:
+class PastRead(Message):
+    """The run as it was at wall time ``at``."""
+
+    def __init__(self, at: float, view: RunView) -> None:
+        super().__init__()
+        self.at = at
+        self.view = view
+
+
+class Listed(Message):
+    """What a list holds: the rows of the screen that asked."""
+
+    def __init__(self, rows: Sequence[Any]) -> None:
         super().__init__()
         self.rows = rows
 
 
-class ProfilesListed(Message):
-    def __init__(self, rows: Sequence[ProfileRow]) -> None:
+class Glanced(Message):
+    """A run of the list was looked at; ``seen`` is a sentence where it could not be."""
+
+    def __init__(self, key: str, seen: RunView | str) -> None:
         super().__init__()
-        self.rows = rows
+        self.key = key
+        self.seen = seen
 
 
 class Planned(Message):
@@ -49,9 +67,12 @@ class Planned(Message):
 
 
 class RunStarted(Message):
-    def __init__(self, name: str) -> None:
+    """A run was started, or ``trouble`` says why not."""
+
+    def __init__(self, name: str, trouble: str = "") -> None:
         super().__init__()
         self.name = name
+        self.trouble = trouble
 
 
 class Answered(Message):
@@ -86,10 +107,12 @@ class FixDone(Message):
         self.cured = cured
 
 
-class SnapshotsListed(Message):
-    def __init__(self, rows: Sequence[SnapshotRow]) -> None:
+class Differed(Message):
+    """Two snapshots were held against each other."""
+
+    def __init__(self, found: Diff) -> None:
         super().__init__()
-        self.rows = rows
+        self.found = found
 
 
 class LinesRead(Message):

@@ -1,177 +1,167 @@
-"""The profiles that can be run, and the plan that one becomes here: every choice with its reason."""
+"""The profiles that can be run, and the plan that one becomes here: every choice with its reason, and whether it fits the card."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.text import Text as Styled
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from doctor.language import say
 from doctor.model import t
-from doctor.render.layout import display_width, indent, pad
+from doctor.render.layout import indent, pad
 from doctor.render.text import printable_text
 from doctor.tui.background import in_background
-from doctor.tui.base_screen import BaseScreen
 from doctor.tui.confirm_screen import ConfirmScreen
-from doctor.tui.messages import Planned, ProfilesListed, RunStarted, Trouble
-from doctor.tui.source import DecisionRow, PlanRow, ProfileRow
+from doctor.tui.list_screen import ListScreen
+from doctor.tui.messages import Planned, RunStarted
+from doctor.tui.source import PlanRow, ProfileRow
 from doctor.tui.trouble import sentence
-from doctor.tui.widgets.item_list import Item, ItemList
-from doctor.tui.widgets.rows import Rows
-from doctor.tui.words import words_of
+from doctor.tui.widgets.item_list import Item
+from doctor.tui.widgets.plan_rows import plan_rows
 from runner.strings import printable
 
+_NAME = 20
 
-class ProfilesScreen(BaseScreen):
-    """Pick a profile, read its plan, start it."""
+
+class ProfilesScreen(ListScreen[ProfileRow]):
+    """Pick a profile, read its plan, change what matters, start it."""
 
     HERE = "profiles"
-    DEFAULT_CSS = """
-    ProfilesScreen #head { height: 1; }
-    ProfilesScreen #profiles { height: 1fr; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("s", "start", t("Start run").msgid)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "start", t("Start run").msgid),
+        Binding("c", "change", t("Change values").msgid),
+        Binding("r", "list", t("Plan again").msgid),
+    ]
 
     def __init__(self) -> None:
         super().__init__()
-        self.profiles: Sequence[ProfileRow] | None = None
         self.plans: dict[str, PlanRow] = {}
-        self._trouble = ""
+        self.overrides: dict[str, dict[str, str]] = {}
+        """Values changed here, by profile and key; they hold until the screen is left for good."""
+        self._planning: set[str] = set()
         self._is_starting = False
 
-    def body(self) -> ComposeResult:
-        head = Rows(self._head, id="head")
-        head.fit_height, head.can_focus = True, False
-        yield head
-        yield ItemList(id="profiles")
+    # -- the list
+    def read_rows(self) -> Sequence[ProfileRow]:
+        return self.doctor.source.profiles()
 
-    @property
-    def listed(self) -> ItemList:
-        return self.query_one("#profiles", ItemList)
+    def action_list(self) -> None:
+        self.plans.clear()
+        super().action_list()
+        if self.is_mounted:
+            self._plan_open()
 
-    def on_mount(self) -> None:
-        self.listed.focus()
-        self._list()
+    def item_of(self, row: ProfileRow) -> Item:
+        def rows(width: int, unfolded: bool) -> Sequence[Styled]:
+            first, *rest = indent(printable_text(row.title), max(20, width - _NAME - 2), "", "") or [""]
+            out = [Styled.assemble((pad(printable(row.name), _NAME) + "  ", "bold"), first)]
+            return out + [Styled(" " * (_NAME + 2) + line) for line in rest]
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "start":
-            return not self.doctor.is_readonly
-        return super().check_action(action, parameters)
+        return Item(row.name, rows)
 
-    @work(group="list")
-    async def _list(self) -> None:
-        try:
-            self.post_message(ProfilesListed(await in_background(self.doctor.source.profiles, "profiles")))
-        except Exception as error:
-            self.post_message(Trouble(sentence(error)))
+    def about(self, width: int) -> Sequence[Styled]:
+        if self._is_starting:
+            return [Styled("… " + say("checking the machine and starting the run"), "bold")]
+        if self.rows is None:
+            return [Styled("… " + say("looking for profiles"), "dim")]
+        words = say(t("profiles: {count}; Enter shows the plan with its reasons", count=len(self.rows)))
+        return [Styled(line, "dim") for line in indent(words, width, "", "")]
 
-    @on(ProfilesListed)
-    def _show(self, message: ProfilesListed) -> None:
-        self.profiles = message.rows
-        self.listed.show_items([self._item(row) for row in message.rows])
-        self.query_one("#head", Rows).redraw()
+    # -- the plan
+    def look_at(self, key: str) -> None:
+        if key not in self.plans and key not in self._planning:
+            self._planning.add(key)
+            self._plan(key)
 
-    @on(ItemList.Chosen)
-    def _unfold(self, message: ItemList.Chosen) -> None:
-        if message.key not in self.plans:
-            self._plan(message.key)
-        self.listed.toggle(message.key)
+    def _plan_open(self) -> None:
+        beside = {self.listed.current_key} if self.has_page_beside else set()
+        for key in (self.listed.unfolded | beside) - {""}:
+            self.look_at(key)
+
+    def _changed(self, profile: str) -> tuple[str, ...]:
+        return tuple(f"{key}={value}" for key, value in self.overrides.get(profile, {}).items())
 
     @work(group="plan")
     async def _plan(self, profile: str) -> None:
+        source, changed = self.doctor.source, self._changed(profile)
         try:
-            plan = await in_background(lambda: self.doctor.source.plan(profile), "plan")
+            plan = await in_background(lambda: source.plan(profile, changed), "plan")
         except Exception as error:
-            plan = PlanRow(profile, problems=(sentence(error),))
+            plan = PlanRow(profile, problems=(sentence(error),), changed=changed)
         self.post_message(Planned(plan))
 
     @on(Planned)
     def _show_plan(self, message: Planned) -> None:
-        self.plans[message.plan.profile] = message.plan
-        self.listed.redraw()
+        profile = message.plan.profile
+        self._planning.discard(profile)
+        self.plans[profile] = message.plan
+        self.show_page()
+        self.refresh_bindings()
+        if message.plan.changed != self._changed(profile):  # changed again meanwhile
+            del self.plans[profile]
+            self.look_at(profile)
+
+    def page(self, key: str, width: int) -> Sequence[Styled]:
+        return list(plan_rows(self.plans.get(key), width))
+
+    # -- acting
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "start":
+            return not self.doctor.is_readonly and bool(self.rows) and not self._is_starting
+        if action == "change":
+            return bool(self.rows)
+        return super().check_action(action, parameters)
+
+    def action_change(self) -> None:
+        """Change the few values that matter; the plan is made again with them."""
+        from doctor.tui.change_screen import ChangeScreen
+
+        profile = self.listed.current_key
+        changed = self.overrides.get(profile, {})
+        self.app.push_screen(ChangeScreen(profile, changed), lambda values: self._change(profile, values))
+
+    def _change(self, profile: str, values: dict[str, str] | None) -> None:
+        if values is None or values == self.overrides.get(profile, {}):
+            return
+        self.overrides[profile] = values
+        self.plans.pop(profile, None)
+        self.listed.unfolded.add(profile)
+        self.look_at(profile)
+        self.show_page()
 
     def action_start(self) -> None:
         profile = self.listed.current_key
-        if profile and not self._is_starting:
-            question = say(t("Start a run of {profile} on this machine?", profile=printable(profile)))
-            self.app.push_screen(
-                ConfirmScreen(question, say("Start the run")),
-                lambda is_yes: self._begin(profile) if is_yes else None,
-            )
+        changed = self._changed(profile)
+        question = say(t("Start a run of {profile} on this machine?", profile=printable(profile)))
+        if changed:
+            question += "\n" + say(t("With {values}.", values=printable(", ".join(changed))))
+        self.app.push_screen(
+            ConfirmScreen(question, say("Start the run")),
+            lambda is_yes: self._begin(profile, changed) if is_yes else None,
+        )
 
-    def _begin(self, profile: str) -> None:
-        self._is_starting, self._trouble = True, ""
-        self.query_one("#head", Rows).redraw()
-        self._start(profile)
+    def _begin(self, profile: str, changed: tuple[str, ...]) -> None:
+        self._is_starting, self.trouble = True, ""
+        self.redraw_head()
+        self._start(profile, changed)
 
     @work(group="start")
-    async def _start(self, profile: str) -> None:
+    async def _start(self, profile: str, changed: tuple[str, ...]) -> None:
+        source = self.doctor.source
         try:
-            self.post_message(
-                RunStarted(await in_background(lambda: self.doctor.source.start(profile), "start"))
-            )
+            name = await in_background(lambda: source.start(profile, changed), "start")
         except Exception as error:
-            self.post_message(Trouble(sentence(error)))
+            self.post_message(RunStarted("", sentence(error)))
+        else:
+            self.post_message(RunStarted(name))
 
     @on(RunStarted)
     def _watch(self, message: RunStarted) -> None:
-        self._is_starting = False
-        self.query_one("#head", Rows).redraw()
-        self.doctor.open_run(message.name)
-
-    @on(Trouble)
-    def _show_trouble(self, message: Trouble) -> None:
-        self._is_starting, self._trouble = False, message.words
-        self.query_one("#head", Rows).redraw()
-
-    def _head(self, width: int, height: int) -> Sequence[Styled]:
-        if self._trouble:
-            return [Styled(line, "bold red") for line in indent(self._trouble, width, "✗ ", "  ")]
-        if self._is_starting:
-            return [Styled("… " + say("checking the machine and starting the run"), "bold")]
-        if self.profiles is None:
-            return [Styled("… " + say("looking for profiles"), "dim")]
-        return [
-            Styled(
-                say(t("profiles: {count}; Enter shows the plan with its reasons", count=len(self.profiles))),
-                "dim",
-            )
-        ]
-
-    def _item(self, row: ProfileRow) -> Item:
-        def rows(width: int, unfolded: bool) -> Sequence[Styled]:
-            first, *rest = indent(printable_text(row.title), width - 22, "", "") or [""]
-            out = [Styled.assemble((pad(printable(row.name), 20) + "  ", "bold"), first)]
-            out += [Styled(" " * 22 + line) for line in rest]
-            return out + (list(_plan_rows(self.plans.get(row.name), width)) if unfolded else [])
-
-        return Item(row.name, rows)
-
-
-def _plan_rows(plan: PlanRow | None, width: int) -> Iterator[Styled]:
-    if plan is None:
-        yield Styled("    … " + say("making the plan"), "dim")
-        return
-    for problem in plan.problems:
-        for line in indent(problem, width, "  ✗ ", "    "):
-            yield Styled(line, "bold red")
-    names = max((display_width(decision.name) for decision in plan.decisions), default=0)
-    for decision in plan.decisions:
-        yield from _decision_rows(decision, min(28, names), width)
-    yield Styled()
-
-
-def _decision_rows(decision: DecisionRow, name_width: int, width: int) -> Iterator[Styled]:
-    head = f"  {pad(printable(decision.name), name_width)}  "
-    value = printable(decision.value)
-    why = words_of(decision.why)
-    lines = indent(f"{value}  {why}".rstrip(), width, head, " " * (name_width + 4))
-    first = Styled(lines[0])
-    start = len(head)
-    first.stylize("bold", start, min(len(lines[0]), start + len(value)))
-    yield first
-    yield from (Styled(line, "dim") for line in lines[1:])
+        self._is_starting, self.trouble = False, message.trouble
+        self.redraw_head()
+        self.refresh_bindings()
+        if message.name:
+            self.doctor.open_run(message.name)

@@ -1,137 +1,204 @@
-"""The runs there are, newest first; Enter watches one, live or replayed."""
+"""The runs there are, newest first; Enter watches one, live or replayed, two are compared, one that stopped is resumed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 from rich.text import Text as Styled
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from doctor.language import say
 from doctor.model import t
 from doctor.render.layout import display_width, human_seconds, indent, pad
 from doctor.tui.background import in_background
-from doctor.tui.base_screen import BaseScreen
-from doctor.tui.messages import RunsListed, Trouble
+from doctor.tui.confirm_screen import ConfirmScreen
+from doctor.tui.list_screen import ListScreen
+from doctor.tui.messages import Answered, Glanced
+from doctor.tui.run_acts import can_resume, resume_answer, resume_question
 from doctor.tui.source import RunRow
 from doctor.tui.trouble import sentence
-from doctor.tui.widgets.item_list import Item, ItemList
+from doctor.tui.view import RunView, look_at
+from doctor.tui.widgets.curves import loss_rows
+from doctor.tui.widgets.item_list import Item
 from doctor.tui.widgets.plot import short_number
-from doctor.tui.widgets.rows import Rows
+from doctor.tui.widgets.run_head import head_rows
 from doctor.tui.words import STATUS_STYLES, status_label
 from runner.strings import printable
 
 LIST_EVERY_S = 5.0
+CHART_ROWS = 14
+STATUS_WIDTH = 16
 
 
-class RunsScreen(BaseScreen):
-    """A list of runs with what each is doing."""
+class RunsScreen(ListScreen[RunRow]):
+    """A list of runs with what each is doing; on a wide screen the run under the cursor at a glance beside it."""
 
     HERE = "runs"
-    DEFAULT_CSS = """
-    RunsScreen #head { height: 1; }
-    RunsScreen #runs { height: 1fr; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "mark", t("Mark").msgid),
         Binding("c", "compare", t("Compare").msgid),
+        Binding("R", "resume", t("Resume").msgid),
         Binding("r", "list", t("List again").msgid),
     ]
 
     def __init__(self) -> None:
         super().__init__()
-        self.rows: Sequence[RunRow] | None = None
         self.marked = ""
         """Key of the run that others are compared with."""
-        self._trouble = ""
-        self._is_listing = False
+        self._glances: dict[str, RunView | str] = {}
+        """What was seen of a run, or why it could not be."""
+        self._glancing = ""
+        self._answer: Styled | None = None
 
-    def body(self) -> ComposeResult:
-        head = Rows(self._head, id="head")
-        head.fit_height, head.can_focus = True, False
-        yield head
-        yield ItemList(id="runs")
-
+    # -- the list
     def on_mount(self) -> None:
-        self.query_one("#runs").focus()
+        super().on_mount()
         self.set_interval(LIST_EVERY_S, self.action_list)
 
     def on_screen_resume(self) -> None:
         self.action_list()
 
     def action_list(self) -> None:
-        if not self._is_listing and self.is_current:
-            self._is_listing = True
-            self._list()
+        if self.is_current:
+            super().action_list()
 
-    @work(exclusive=True)
-    async def _list(self) -> None:
+    def read_rows(self) -> Sequence[RunRow]:
+        return self.doctor.source.runs()
+
+    def show_rows(self) -> None:
+        for row in self.rows or ():  # what still changes is looked at again
+            seen = self._glances.get(row.key)
+            if isinstance(seen, RunView) and (seen.step, seen.status) != (row.step, row.status):
+                del self._glances[row.key]
+        super().show_rows()
+
+    def item_of(self, row: RunRow) -> Item:
+        return _item(row, row.key == self.marked)
+
+    def open_item(self, key: str) -> None:
+        self.doctor.open_run(key)
+
+    def about(self, width: int) -> Sequence[Styled]:
+        answer = self._answer
+        said = (
+            []
+            if answer is None
+            else [Styled(line, answer.style) for line in indent(answer.plain, width, "", "  ")]
+        )
+        return [
+            *said,
+            *(
+                Styled(line, style)
+                for words, style in [self._words()]
+                for line in indent(words, width, "", "")
+            ),
+        ]
+
+    def _words(self) -> tuple[str, str]:
+        if self.rows is None:
+            return "… " + say("looking for runs"), "dim"
+        if not self.rows:
+            return say("no run here yet: pick a profile (2), or `doctor run PROFILE`"), ""
+        marked = next((row.name for row in self.rows if row.key == self.marked), "")
+        if marked:
+            return say(
+                t("* {name} is marked: on another run, c compares the two", name=printable(marked))
+            ), "bold"
+        return say(t("runs: {count}, newest first", count=len(self.rows))), "dim"
+
+    # -- a run at a glance
+    def look_at(self, key: str) -> None:
+        if self.has_page_beside and key not in self._glances and key != self._glancing:
+            self._glancing = key
+            self._glance(key)
+
+    @work(group="glance", exclusive=True)
+    async def _glance(self, key: str) -> None:
+        source, now = self.doctor.source, self.doctor.clock()
+        seen: RunView | str
         try:
-            self.post_message(RunsListed(await in_background(self.doctor.source.runs, "runs")))
+            seen = await in_background(lambda: look_at(source.watch(key), now, is_first=True), "glance")
         except Exception as error:
-            self.post_message(Trouble(sentence(error)))
+            seen = sentence(error)
+        self.post_message(Glanced(key, seen))
 
-    @on(RunsListed)
-    def _show(self, message: RunsListed) -> None:
-        self._is_listing, self._trouble, self.rows = False, "", message.rows
-        self._show_rows()
+    @on(Glanced)
+    def _show_glance(self, message: Glanced) -> None:
+        self._glances[message.key] = message.seen
+        self._glancing = ""
+        self.show_page()
 
-    def _show_rows(self) -> None:
-        items = [_item(row, row.key == self.marked) for row in self.rows or ()]
-        self.query_one("#runs", ItemList).show_items(items)
-        self.query_one("#head", Rows).redraw()
-        self.refresh_bindings()
+    def page(self, key: str, width: int) -> Sequence[Styled]:
+        seen = self._glances.get(key)
+        if seen is None:
+            return [Styled("… " + say("reading"), "dim")]
+        if isinstance(seen, str):
+            return [Styled(line, "bold red") for line in indent(seen, width, "✗ ", "  ")]
+        return [*head_rows(seen, width), Styled(), *loss_rows(seen, width, CHART_ROWS)]
 
+    # -- acting
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "compare":
-            return bool(self.marked)
+            return bool(self.marked) and self.marked != self.listed.current_key
+        if action == "mark":
+            return bool(self.rows)
+        if action == "resume":
+            row = self._current
+            return row is not None and not self.doctor.is_readonly and can_resume(row.status)
         return super().check_action(action, parameters)
+
+    @property
+    def _current(self) -> RunRow | None:
+        key = self.listed.current_key if self.is_mounted else ""
+        return next((row for row in self.rows or () if row.key == key), None)
 
     def action_mark(self) -> None:
         """Mark the run under the cursor; marked already, it loses its mark."""
-        key = self.query_one("#runs", ItemList).current_key
+        key = self.listed.current_key
         self.marked = "" if key == self.marked else key
-        self._show_rows()
+        self.show_rows()
 
     def action_compare(self) -> None:
         """Hold the marked run against the one under the cursor."""
-        key = self.query_one("#runs", ItemList).current_key
-        if self.marked and key and key != self.marked:
-            self.doctor.open_comparison(self.marked, key)
+        self.doctor.open_comparison(self.marked, self.listed.current_key)
 
-    @on(Trouble)
-    def _show_trouble(self, message: Trouble) -> None:
-        self._is_listing, self._trouble = False, message.words
-        self.query_one("#head", Rows).redraw()
+    def action_resume(self) -> None:
+        row = self._current
+        if row is not None:
+            self.app.push_screen(
+                ConfirmScreen(resume_question(row.name), say("Resume the run")),
+                lambda is_yes: self._resume_if(is_yes, row.key),
+            )
 
-    @on(ItemList.Chosen)
-    def _watch(self, message: ItemList.Chosen) -> None:
-        self.doctor.open_run(message.key)
+    def _resume_if(self, is_confirmed: bool | None, key: str) -> None:
+        source = self.doctor.source
+        if is_confirmed:
+            self._act(lambda: source.resume(key))
 
-    def _head(self, width: int, height: int) -> Sequence[Styled]:
-        if self._trouble:
-            return [Styled(line, "bold red") for line in indent(self._trouble, width, "✗ ", "  ")]
-        if self.rows is None:
-            return [Styled("… " + say("looking for runs"), "dim")]
-        if not self.rows:
-            words = say("no run here yet: pick a profile (2), or `doctor run PROFILE`")
-            return [Styled(line) for line in indent(words, width, "", "")]
-        marked = next((row.name for row in self.rows if row.key == self.marked), "")
-        if marked:
-            words = say(t("* {name} is marked: on another run, c compares the two", name=printable(marked)))
-            return [Styled(line, "bold") for line in indent(words, width, "", "")]
-        return [Styled(say(t("runs: {count}, newest first", count=len(self.rows))), "dim")]
+    @work(group="act")
+    async def _act(self, act: Callable[[], None]) -> None:
+        try:
+            await in_background(act, "act")
+        except Exception as error:
+            self.post_message(Answered(resume_answer(sentence(error))))
+        else:
+            self.post_message(Answered(resume_answer("")))
+
+    @on(Answered)
+    def _note_answer(self, message: Answered) -> None:
+        self._answer = message.words
+        self.action_list()
+        self.redraw_head()
 
 
 def _item(row: RunRow, is_marked: bool = False) -> Item:
     def rows(width: int, unfolded: bool) -> Sequence[Styled]:
-        label = Styled(pad(status_label(row.status), 18), STATUS_STYLES.get(row.status, "bold"))
+        label = Styled(pad(status_label(row.status), STATUS_WIDTH), STATUS_STYLES.get(row.status, "bold"))
         name = ("* " if is_marked else "") + printable(row.name)
         progress = f"{row.step}/{row.steps_total if row.steps_total is not None else '?'}"
-        out = Styled.assemble(label, (pad(name, min(44, max(20, width - 40))), "bold"), "  " + progress)
+        out = Styled.assemble(label, " ", (pad(name, min(36, max(20, width - 40))), "bold"), "  " + progress)
         for words in _extras(row):
             if out.cell_len + 2 + display_width(words) <= width:
                 out.append("  " + words, "dim")

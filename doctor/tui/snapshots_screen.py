@@ -1,4 +1,4 @@
-"""Environments as files: those in this folder, those that ship with the doctor, and this machine as a new one."""
+"""Environments as files: those in this folder, those that ship with the doctor, this machine as a new one, two compared."""
 
 from __future__ import annotations
 
@@ -6,97 +6,108 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.text import Text as Styled
-from textual import on, work
-from textual.app import ComposeResult
+from textual import events, on, work
 from textual.binding import Binding, BindingType
 
 from doctor.language import say
 from doctor.render.layout import indent, pad
 from doctor.render.text import printable_text
 from doctor.tui.background import in_background
-from doctor.tui.base_screen import BaseScreen
-from doctor.tui.messages import Answered, LinesRead, SnapshotsListed, Trouble
+from doctor.tui.list_screen import ListScreen
+from doctor.tui.messages import Answered, LinesRead
 from doctor.tui.source import SnapshotRow
 from doctor.tui.trouble import sentence
-from doctor.tui.widgets.item_list import Item, ItemList
-from doctor.tui.widgets.rows import Rows
+from doctor.tui.widgets.item_list import Item
+from doctor.tui.widgets.rows import wrapped
 from runner.strings import printable
 from runner.text import t
 
 _NAME = 36
 
 
-class SnapshotsScreen(BaseScreen):
-    """A list of snapshot files."""
+class SnapshotsScreen(ListScreen[SnapshotRow]):
+    """A list of snapshot files, of this machine as it is now, and of what runs were trained on."""
 
     HERE = "snapshots"
-    DEFAULT_CSS = """
-    SnapshotsScreen #head { height: 1; }
-    SnapshotsScreen #snapshots { height: 1fr; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "export", t("Export this machine").msgid),
+        Binding("m", "mark", t("Mark").msgid),
+        Binding("d", "diff", t("Difference").msgid),
         Binding("r", "list", t("List again").msgid),
     ]
 
     def __init__(self) -> None:
         super().__init__()
-        self.rows: Sequence[SnapshotRow] | None = None
         self.lines: dict[str, Sequence[str]] = {}
         """What is in a snapshot, of those that were opened."""
+        self.marked = ""
+        """Key of the snapshot that others are compared with."""
         self._answer: Styled | None = None
         self._is_exporting = False
+        self._reading: set[str] = set()
 
-    def body(self) -> ComposeResult:
-        head = Rows(self._head, id="head")
-        head.fit_height, head.can_focus = True, False
-        yield head
-        yield ItemList(id="snapshots")
+    # -- the list
+    def read_rows(self) -> Sequence[SnapshotRow]:
+        return self.doctor.source.snapshots()
 
-    @property
-    def listed(self) -> ItemList:
-        return self.query_one("#snapshots", ItemList)
+    def item_of(self, row: SnapshotRow) -> Item:
+        name = ("* " if row.key == self.marked else "") + printable(row.name)
+        origin = {"shipped": say("shipped"), "here": say("now"), "run": say("a run")}.get(
+            row.origin, say("this folder")
+        )
 
-    def on_mount(self) -> None:
-        self.listed.focus()
-        self.action_list()
+        def rows(width: int, unfolded: bool) -> Sequence[Styled]:
+            first, *rest = indent(
+                f"{origin}  {printable_text(row.label)}".rstrip(), max(20, width - _NAME - 2), "", ""
+            )
+            out = [Styled.assemble((pad(name, _NAME) + "  ", "bold"), first)]
+            return out + [Styled(" " * (_NAME + 2) + line) for line in rest]
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "export":
-            return not self.doctor.is_readonly
-        return super().check_action(action, parameters)
+        return Item(row.key, rows)
 
-    def action_list(self) -> None:
-        self._list()
+    def about(self, width: int) -> Sequence[Styled]:
+        rows: list[Styled] = []
+        if self._answer is not None:
+            rows += [Styled(line, self._answer.style) for line in indent(self._answer.plain, width, "", "  ")]
+        words, style = self._words()
+        return rows + [Styled(line, style) for line in indent(words, width, "", "")]
 
-    @work(group="list", exclusive=True)
-    async def _list(self) -> None:
-        try:
-            self.post_message(SnapshotsListed(await in_background(self.doctor.source.snapshots, "snapshots")))
-        except Exception as error:
-            self.post_message(Trouble(sentence(error)))
+    def _words(self) -> tuple[str, str]:
+        if self._is_exporting:
+            return "… " + say("reading this machine and its packages"), "bold"
+        if self.rows is None:
+            return "… " + say("looking for snapshots"), "dim"
+        marked = next((row.name for row in self.rows if row.key == self.marked), "")
+        if marked:
+            return say(
+                t("* {name} is marked: on another one, d shows what differs", name=printable(marked))
+            ), "bold"
+        words = t("snapshots: {count}; m marks one, d on another shows what differs", count=len(self.rows))
+        return say(words), "dim"
 
-    @on(SnapshotsListed)
-    def _show(self, message: SnapshotsListed) -> None:
-        self.rows = message.rows
-        self.listed.show_items([self._item(row) for row in message.rows])
-        self.query_one("#head", Rows).redraw()
+    # -- what a snapshot holds
+    def look_at(self, key: str) -> None:
+        if key not in self.lines and key not in self._reading:
+            self._reading.add(key)
+            self._read(key)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._forget()  # laid out for another width
 
     def redraw(self) -> None:
-        self.lines.clear()  # written in the language of before
-        for key in self.listed.unfolded:
-            self._read(key)
+        self._forget()  # written in the language of before
         super().redraw()
 
-    @on(ItemList.Chosen)
-    def _unfold(self, message: ItemList.Chosen) -> None:
-        if message.key not in self.lines:
-            self._read(message.key)
-        self.listed.toggle(message.key)
+    def _forget(self) -> None:
+        self.lines.clear()
+        beside = {self.listed.current_key} if self.has_page_beside else set()
+        for key in (self.listed.unfolded | beside) - {""}:
+            self.look_at(key)
 
     @work(group="read")
     async def _read(self, key: str) -> None:
-        source, width = self.doctor.source, max(40, self.size.width - 6)
+        width = self.size.width // 2 - 6 if self.has_page_beside else max(40, self.size.width - 8)
+        source = self.doctor.source
         lines: Sequence[str]
         try:
             lines = await in_background(lambda: source.snapshot_lines(key, width), "snapshot")
@@ -106,13 +117,36 @@ class SnapshotsScreen(BaseScreen):
 
     @on(LinesRead)
     def _show_lines(self, message: LinesRead) -> None:
+        self._reading.discard(message.key)
         self.lines[message.key] = message.lines
-        self.listed.redraw()
+        self.show_page()
+
+    def page(self, key: str, width: int) -> Sequence[Styled]:
+        lines = self.lines.get(key, ("… " + say("reading"),))
+        return [row for line in lines for row in wrapped(printable_text(line), width)]
+
+    # -- acting
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "export":
+            return not self.doctor.is_readonly
+        if action == "diff":
+            return bool(self.marked) and self.marked != self.listed.current_key
+        return super().check_action(action, parameters)
+
+    def action_mark(self) -> None:
+        """Mark the snapshot under the cursor; marked already, it loses its mark."""
+        key = self.listed.current_key
+        self.marked = "" if key == self.marked else key
+        self.show_rows()
+
+    def action_diff(self) -> None:
+        """Hold the marked snapshot against the one under the cursor."""
+        self.doctor.open_difference(self.marked, self.listed.current_key)
 
     def action_export(self) -> None:
         if not self._is_exporting:
             self._is_exporting, self._answer = True, None
-            self.query_one("#head", Rows).redraw()
+            self.redraw_head()
             self._export()
 
     @work(group="export")
@@ -120,7 +154,7 @@ class SnapshotsScreen(BaseScreen):
         try:
             path = await in_background(self.doctor.source.export_snapshot, "export")
         except Exception as error:
-            self.post_message(Trouble(sentence(error)))
+            self.post_message(Answered(Styled(f"✗ {sentence(error)}", "bold red")))
         else:
             words = say(t("written to {file}", file=printable(path)))
             self.post_message(Answered(Styled(f"✓ {words}", "bold green")))
@@ -128,40 +162,5 @@ class SnapshotsScreen(BaseScreen):
     @on(Answered)
     def _note_answer(self, message: Answered) -> None:
         self._is_exporting, self._answer = False, message.words
-        self.query_one("#head", Rows).redraw()
+        self.redraw_head()
         self.action_list()
-
-    @on(Trouble)
-    def _show_trouble(self, message: Trouble) -> None:
-        self._is_exporting, self._answer = False, Styled(f"✗ {message.words}", "bold red")
-        self.query_one("#head", Rows).redraw()
-
-    def _head(self, width: int, height: int) -> Sequence[Styled]:
-        rows: list[Styled] = []
-        if self._answer is not None:
-            rows += [Styled(line, self._answer.style) for line in indent(self._answer.plain, width, "", "  ")]
-        if self._is_exporting:
-            rows.append(Styled("… " + say("reading this machine and its packages"), "bold"))
-        elif self.rows is None:
-            rows.append(Styled("… " + say("looking for snapshots"), "dim"))
-        else:
-            words = say(
-                t("snapshots: {count}; `doctor snapshot diff A B` compares two", count=len(self.rows))
-            )
-            rows += [Styled(line, "dim") for line in indent(words, width, "", "")]
-        return rows
-
-    def _item(self, row: SnapshotRow) -> Item:
-        def rows(width: int, unfolded: bool) -> Sequence[Styled]:
-            origin = say("shipped") if row.is_shipped else say("this folder")
-            words = f"{origin}  {printable_text(row.label)}".rstrip()
-            first, *rest = indent(words, max(20, width - _NAME - 2), "", "")
-            out = [Styled.assemble((pad(printable(row.name), _NAME) + "  ", "bold"), first)]
-            out += [Styled(" " * (_NAME + 2) + line) for line in rest]
-            if unfolded:
-                lines = self.lines.get(row.key, ("… " + say("reading"),))
-                out += [Styled("  " + printable_text(line)) for line in lines]
-                out.append(Styled())
-            return out
-
-        return Item(row.key, rows)

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from doctor.cure import Proposal
+    from doctor.expectations import Expected
+    from doctor.memory_plan import MemoryPlan
     from doctor.model import Report, Snapshot
+    from doctor.snapshots.diff import Diff
     from doctor.tui.fixing import Cured, FixPlan, Tell
     from runner.state import RunState
     from runner.text import Text
@@ -40,10 +43,11 @@ class SnapshotRow(NamedTuple):
     """One snapshot file that is at hand."""
 
     key: str
-    """What :meth:`Source.snapshot_lines` takes: a shipped one's name, or a path."""
+    """What :meth:`Source.snapshot_lines` takes: a shipped one's name, a path, or ``here``."""
     name: str
     label: str = ""
-    is_shipped: bool = False
+    origin: str = ""
+    """``shipped``, ``here`` (this machine, now), ``run``; empty: a file of this folder."""
 
 
 class ProfileRow(NamedTuple):
@@ -66,6 +70,11 @@ class PlanRow(NamedTuple):
     decisions: tuple[DecisionRow, ...] = ()
     problems: tuple[str, ...] = ()
     """What stops a start, in the user's language."""
+    changed: tuple[str, ...] = ()
+    """The ``section.key=value`` it was planned with."""
+    memory: MemoryPlan | None = None
+    memory_why: Text | str | None = None
+    """Why its memory could not be predicted."""
 
 
 class Refused(Exception):  # noqa: N818 - it is what it says
@@ -98,6 +107,16 @@ class Watcher(Protocol):
     def log_tail(self, lines: int = 20) -> list[str]: ...
 
 
+class Past(Protocol):
+    """A run as it was at any moment. Its methods may wait for a disk: one call at a time."""
+
+    def span(self) -> tuple[float, float] | None:
+        """Return when the first and the last event were written, in seconds since the epoch."""
+        ...
+
+    def state_at(self, at: float) -> RunState: ...
+
+
 class Source(Protocol):
     """Everything the screens may ask. Every method may wait; none is called on the screen's own thread."""
 
@@ -117,6 +136,14 @@ class Source(Protocol):
 
     def snapshot_lines(self, key: str, width: int) -> Sequence[str]: ...
 
+    def difference(self, a: str, b: str) -> Diff:
+        """Return what differs from one snapshot to another, each by its key."""
+        ...
+
+    def export_difference(self, found: Diff) -> str:
+        """Write a difference to a file in the current folder and return its path."""
+        ...
+
     def export_snapshot(self) -> str:
         """Write this machine to a file in the current folder and return its path."""
         ...
@@ -129,11 +156,19 @@ class Source(Protocol):
 
     def watch(self, name: str) -> Watcher: ...
 
+    def expected(self, name: str) -> Expected | None:
+        """Return what the run was expected to take; None where nobody planned it."""
+        ...
+
+    def past(self, name: str) -> Past | None:
+        """Return what shows a run as it was; None where nothing was recorded."""
+        ...
+
     def profiles(self) -> Sequence[ProfileRow]: ...
 
-    def plan(self, profile: str) -> PlanRow: ...
+    def plan(self, profile: str, changed: Sequence[str] = ()) -> PlanRow: ...
 
-    def start(self, profile: str) -> str:
+    def start(self, profile: str, changed: Sequence[str] = ()) -> str:
         """Start a run and return its key. Raises Refused where something stops it."""
         ...
 

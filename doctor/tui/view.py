@@ -6,9 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from doctor.expectations import Expected, mfu
 from runner.alerts import Alert
 from runner.events import RunEvent
 from runner.state import Curve, RunState
+from runner.text import Text, t
 from runner.verdict import Verdict, is_worth_saying, verdict_of
 
 if TYPE_CHECKING:
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 
 LOG_LIMIT = 500
 """Newest entries of the log that are kept."""
+LOG_LINES = 40
+"""Of the end of the trainer's log."""
+RATE_POINTS = 20
+"""Newest points that a rate is the mean of: one step is noise."""
 
 
 class Series(NamedTuple):
@@ -50,8 +56,9 @@ class RunView:
     steps_total: int | None = None
     eta_s: float | None = None
     elapsed_s: float | None = None
+    first_t: float | None = None
     last_t: float | None = None
-    """When the newest event was written."""
+    """When the first and the newest event were written."""
     silent_s: float | None = None
     """Seconds since the trainer last wrote."""
     last: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -61,11 +68,17 @@ class RunView:
     loss_smoothed: Series = NO_POINTS
     eval_loss: Series = NO_POINTS
     lr: Series = NO_POINTS
+    grad_norm: Series = NO_POINTS
     samples_per_s: Series = NO_POINTS
     tokens_per_s: Series = NO_POINTS
     metrics: dict[str, float] = dataclasses.field(default_factory=dict)
     """Newest value of each evaluation metric."""
     split_seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    """Where the time since the first step went: the parts of the steps, evaluating, saving."""
+    mfu: float | None = None
+    mfu_why: Text | None = None
+    """Why there is none."""
+    expected: Expected | None = None
     host: dict[str, Any] = dataclasses.field(default_factory=dict)
     gpus: dict[str, Any] = dataclasses.field(default_factory=dict)
     stacks: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -78,11 +91,19 @@ class RunView:
     """Of a long run only a part was read so far."""
     is_over: bool = False
     """Nothing more will come."""
+    is_past: bool = False
+    """As it was at ``now``, not as it is."""
     trainer_log: tuple[str, ...] = ()
-    """The end of the trainer's log, where the run went wrong."""
+    """The end of the trainer's log."""
+
+    @property
+    def went_wrong(self) -> bool:
+        return self.status in ("failed", "lost", "non-finite")
 
 
-def look_at(watcher: Watcher, now: float, is_first: bool = False) -> RunView:
+def look_at(
+    watcher: Watcher, now: float, is_first: bool = False, expected: Expected | None = None
+) -> RunView:
     """Poll ``watcher`` and return a copy of what it knows at wall time ``now`` (seconds since the epoch).
 
     The first look at a long run is a quick one.
@@ -90,16 +111,22 @@ def look_at(watcher: Watcher, now: float, is_first: bool = False) -> RunView:
     if is_first:
         watcher.settle()
     state, status = watcher.state if is_first else watcher.poll(), watcher.status()
-    went_wrong = status in ("failed", "lost", "non-finite")
-    trainer_log = tuple(watcher.log_tail()) if went_wrong else ()
-    view = view_of(state, watcher.name, status, now)
-    return dataclasses.replace(view, is_over=watcher.is_over(), trainer_log=trainer_log)
+    view = view_of(state, watcher.name, status, now, expected)
+    return dataclasses.replace(
+        view, is_over=watcher.is_over(), trainer_log=tuple(watcher.log_tail(LOG_LINES))
+    )
 
 
-def view_of(state: RunState, name: str, status: str, now: float) -> RunView:
+def look_back(state: RunState, name: str, at: float, expected: Expected | None = None) -> RunView:
+    """Return a run as it was at wall time ``at``, from what had been written by then."""
+    return dataclasses.replace(view_of(state, name, state.status_at(at), at, expected), is_past=True)
+
+
+def view_of(state: RunState, name: str, status: str, now: float, expected: Expected | None = None) -> RunView:
     """Return ``state`` as it is now, copied; ``now`` is wall time in seconds since the epoch."""
     end = state.last_trainer_t if state.finished or status == "lost" else now
     verdict = verdict_of(state, status, now)
+    use = mfu_of(state, expected)
     return RunView(
         name=name,
         status=status,
@@ -121,16 +148,36 @@ def view_of(state: RunState, name: str, status: str, now: float) -> RunView:
         samples_per_s=_series(state.samples_per_s),
         tokens_per_s=_series(state.tokens_per_s),
         metrics={key: curve.values[-1] for key, curve in state.metrics.items() if len(curve)},
-        split_seconds=dict(state.split_seconds),
+        grad_norm=_series(state.grad_norm),
+        split_seconds=_split(state),
+        mfu=None if isinstance(use, Text) else use,
+        mfu_why=use if isinstance(use, Text) else None,
+        expected=expected,
         host=state.host,
         gpus=state.gpus,
         stacks=state.stacks,
+        first_t=state.first_t,
         last_t=state.last_t,
         verdict=verdict if is_worth_saying(verdict, status, state.step) else None,
         alerts=tuple(state.alerts.open()),
         is_approximate=state.is_approximate,
         log=_log(state),
     )
+
+
+def _split(state: RunState) -> dict[str, float]:
+    aside = {"evaluation": state.windows.whole.evaluation_s, "saving": state.windows.whole.saving_s}
+    return {**state.split_seconds, **{name: seconds for name, seconds in aside.items() if seconds > 0}}
+
+
+def mfu_of(state: RunState, expected: Expected | None) -> float | Text:
+    """Return the model FLOPs utilisation of the newest steps, or why it cannot be told."""
+    if expected is None:
+        return t("the run's plan was not read")
+    cards = [card for card in state.gpus.get("gpus") or () if isinstance(card, dict)]
+    rates = state.tokens_per_s.values[-RATE_POINTS:]
+    rate = sum(rates) / len(rates) if rates else None
+    return mfu(expected, rate, cards, str(state.started.get("precision") or ""))
 
 
 def _series(curve: Curve) -> Series:

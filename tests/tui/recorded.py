@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from doctor.cure import Proposal, Turn
+from doctor.expectations import Expected
 from doctor.judge import fold_symptoms
 from doctor.model import (
     Deep,
@@ -27,6 +28,9 @@ from doctor.model import (
     ok,
     t,
 )
+from doctor.replay import Replay
+from doctor.snapshots.diff import Diff, NotCompared
+from doctor.snapshots.differences import Difference
 from doctor.tui.fixing import Cured, FixPlan
 from doctor.tui.source import DecisionRow, Examination, PlanRow, ProfileRow, RunRow, SnapshotRow, Watcher
 from doctor.watching import RunWatcher
@@ -69,7 +73,7 @@ class RunBuilder:
             self.clock.now += 1
             value = loss(step) if loss else 0.2 + 1.4 * math.exp(-step / 30) + 0.08 * math.sin(step * 1.7)
             self.trainer.write(
-                "step", step, loss=value, lr=5e-5 * (1 - step / 200), grad_norm=1.25, samples=32, tokens=3000,
+                "step", step, loss=value, lr=5e-5 * (1 - step / 200), grad_norm=1.25 + 0.3 * math.cos(step), samples=32, tokens=3000,
                 padded_tokens=4000, epoch=step / 50, seconds=1.0 + 0.1 * math.sin(step),
                 split={"data": 0.1, "forward": 0.3, "backward": 0.5, "optimizer": 0.1},
             )  # fmt: skip
@@ -167,6 +171,25 @@ def report(findings: Sequence[Finding] = (CAUSE, SYMPTOM, WARNING), **fields: An
     return Report(diagnoses=fold_symptoms(findings), **{**usual, **fields})
 
 
+DIFFERENCE = Diff(
+    a="a",
+    b="b",
+    verdict="other-numbers",
+    differences=(
+        Difference(section="packages", subject="transformers", a="4.48.0", b="4.55.2", verdict="other-numbers",
+                   why=t("another release of {name} may compute other things: defaults, algorithms, order of rows",
+                         name="transformers"), source="PyTorch, Reproducibility note"),
+        Difference(section="environment", subject="OMP_NUM_THREADS", a="8", b="", verdict="same-numbers",
+                   why=t("{name} decides how sums are split and rounded", name="OMP_NUM_THREADS")),
+        Difference(section="packages", subject="rich", a="14.0", b="15.0", verdict="same-bits",
+                   why=t("no number passes through {name}", name="rich")),
+    ),
+    not_compared=(NotCompared(section="driver", why=t("it was not read in {name}", name="a")),),
+    packages_equal=40,
+    packages_equal_by_content=38,
+)  # fmt: skip
+
+
 def unread_driver() -> Unanswered:
     why = t("NVML did not answer within {seconds} s", seconds=5)
     return Unanswered(section="driver", why=why, checks=("driver_runs_torch", "driver_is_whole"))
@@ -206,6 +229,7 @@ class RecordedSource:
         self.applied: list[str] = []
         self.undone: list[str] = []
         self.exported: list[str] = []
+        self.expectation: Expected | None = None
         self.failure: Exception | None = None
         """Raised by every question while it is set."""
 
@@ -253,7 +277,16 @@ class RecordedSource:
     def snapshots(self) -> Sequence[SnapshotRow]:
         self.answer()
         here = [SnapshotRow(path, path) for path in self.exported]
-        return [*here, SnapshotRow("known-good", "known-good", "torch 2.6", True)]
+        return [*here, SnapshotRow("known-good", "known-good", "torch 2.6", "shipped")]
+
+    def difference(self, a: str, b: str) -> Diff:
+        self.answer()
+        return msgspec.structs.replace(DIFFERENCE, a=a, b=b)
+
+    def export_difference(self, found: Diff) -> str:
+        self.answer()
+        self.exported.append(f"doctor-diff-{found.a}-{found.b}.json")
+        return self.exported[-1]
 
     def snapshot_lines(self, key: str, width: int) -> Sequence[str]:
         self.answer()
@@ -287,15 +320,22 @@ class RecordedSource:
         self.answer()
         return [ProfileRow("quickstart", "BBC news"), ProfileRow("chinese-sentiment", "外卖评论情感")]
 
-    def plan(self, profile: str) -> PlanRow:
+    def expected(self, name: str) -> Expected | None:
+        return self.expectation
+
+    def past(self, name: str) -> Replay:
+        self.answer()
+        return Replay(RunDir(self.run_paths[name]))
+
+    def plan(self, profile: str, changed: Sequence[str] = ()) -> PlanRow:
         self.answer()
         why = t("the card has bf16 (compute capability {capability})", capability="8.9")
         decisions = (DecisionRow("train.precision", "bf16", why), DecisionRow("threads", "2", "two cores"))
-        return PlanRow(profile, decisions)
+        return PlanRow(profile, decisions, changed=tuple(changed))
 
-    def start(self, profile: str) -> str:
+    def start(self, profile: str, changed: Sequence[str] = ()) -> str:
         self.answer()
-        self.started.append(profile)
+        self.started.append(" ".join((profile, *changed)))
         return next(iter(self.run_paths))
 
     def resume(self, name: str) -> None:

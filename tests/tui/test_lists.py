@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -95,8 +96,8 @@ async def test_a_start_that_is_refused_names_every_reason(source: RecordedSource
 
 async def test_a_plan_with_problems_shows_them_above_its_choices(source: RecordedSource) -> None:
     class Sick(RecordedSource):
-        def plan(self, profile: str) -> PlanRow:
-            return super().plan(profile)._replace(problems=("there is no torch",))
+        def plan(self, profile: str, changed: Sequence[str] = ()) -> PlanRow:
+            return super().plan(profile, changed)._replace(problems=("there is no torch",))
 
     async with driven(Sick()) as pilot:
         await settled(pilot)

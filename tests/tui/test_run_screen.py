@@ -142,7 +142,7 @@ async def test_gpus_show_their_numbers_decoded_and_what_they_hide(tmp_path: Path
         text = await sees(pilot, "NVIDIA GeForce RTX 4090")
     for words in ("97 %", "20.0 GB / 24.0 GB", "71 °C · 401 W / 450 W · 2520 MHz", "sw-thermal"):
         assert words in text
-    assert "? pcie_rx_bytes_per_s could not be read: Not Supported" in text
+    assert "? PCIe could not be read: Not Supported" in text
 
 
 async def test_eight_cards_take_eight_rows_with_the_lost_one_named(tmp_path: Path) -> None:
@@ -333,9 +333,12 @@ async def test_chinese_labels_keep_the_columns_of_the_panel_and_of_the_two_chart
     async with driven(finished, NARROW, run=NAME) as pilot:
         rows = (await sees(pilot, "学习率", "token/秒")).splitlines()
         small = next(row for row in rows if row.startswith("学习率"))
-        axis = next(row for row in rows if row.count("┤") == 2)
-        assert display_width(small[: small.index("token/秒")]) == 40
-        assert display_width(axis[: axis.rindex("┤")]) == 48
+        axis = next(row for row in rows if row.count("┤") == 3)
+        begins = [display_width(small[: small.index(name)]) for name in ("梯度范数", "token/秒")]
+        assert begins == [27, 54]
+        edges = [display_width(part) for part in axis.split("┤")[:2]]
+        assert edges[0] == 8
+        assert display_width(axis[: axis.rindex("┤")]) == begins[1] + 8
         await press(pilot, "tab")
         panel = (await sees(pilot, "主机内存", "磁盘剩余")).splitlines()
         values = [row for row in panel if row.startswith(("常驻内存", "磁盘剩余", "CPU"))]

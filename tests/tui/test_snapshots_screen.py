@@ -11,9 +11,8 @@ from tests.tui.driving import NARROW, WIDE, driven, keys_shown, press, screen_te
 from tests.tui.recorded import Clock, RecordedSource, whole_run
 
 
-@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
-async def test_a_snapshot_is_opened_and_closed(size: tuple[int, int]) -> None:
-    async with driven(RecordedSource(), size) as pilot:
+async def test_a_snapshot_is_opened_and_closed() -> None:
+    async with driven(RecordedSource(), NARROW) as pilot:
         await settled(pilot)
         await press(pilot, "4")
         await sees(pilot, "snapshots: 1", "known-good", "shipped", "torch 2.6")
@@ -21,6 +20,18 @@ async def test_a_snapshot_is_opened_and_closed(size: tuple[int, int]) -> None:
         await sees(pilot, "what known-good holds")
         await press(pilot, "enter")
         assert "what known-good holds" not in screen_text(pilot)
+
+
+async def test_a_wide_screen_shows_the_one_under_the_cursor_beside_the_list() -> None:
+    source = RecordedSource()
+    source.exported.append("mine.json")
+    async with driven(source, WIDE) as pilot:
+        await settled(pilot)
+        await press(pilot, "4")
+        await sees(pilot, "│ what mine.json holds")
+        await press(pilot, "down")
+        text = await sees(pilot, "│ what known-good holds")
+        assert "what mine.json holds" not in text
 
 
 async def test_this_machine_is_written_and_listed() -> None:
@@ -92,6 +103,7 @@ def test_for_real_files_of_this_folder_come_before_those_that_ship(
     (tmp_path / "other.json").write_text("[1, 2]")
     (tmp_path / "broken.json").write_text("{")
     rows = LiveSource().snapshots()
-    assert [(row.name, row.label, row.is_shipped) for row in rows[:1]] == [("mine.json", "rented", False)]
-    assert all(row.is_shipped for row in rows[1:])
-    assert LiveSource().snapshot_lines(rows[0].key, 78)
+    assert [(row.name, row.label, row.origin) for row in rows[1:2]] == [("mine.json", "rented", "")]
+    assert [row.key for row in rows if row.origin == "here"] == ["here"] == [rows[0].key]
+    assert all(row.origin == "shipped" for row in rows[2:])
+    assert LiveSource().snapshot_lines(rows[1].key, 78)

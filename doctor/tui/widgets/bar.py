@@ -12,7 +12,7 @@ from textual.screen import Screen
 
 from doctor.language import say
 from doctor.render.layout import display_width
-from doctor.tui.widgets.rows import Rows
+from doctor.tui.widgets.rows import Head
 
 
 class Part(NamedTuple):
@@ -24,17 +24,14 @@ class Part(NamedTuple):
     style: str = ""
 
 
-class Bar(Rows, can_focus=False):
+class Bar(Head, can_focus=False):
     """Parts in a row, wrapped onto a further line where they do not fit."""
 
-    DEFAULT_CSS = """
-    Bar { height: 1; overflow-y: hidden; }
-    """
     GAP = "  "
+    """Between two parts."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self.fit_height = True
         self._spans: list[tuple[int, int, int, str]] = []
 
     def parts(self) -> Sequence[Part]:
@@ -44,13 +41,14 @@ class Bar(Rows, can_focus=False):
         self._spans.clear()
         rows, x = [Styled()], 0
         for part in self.parts():
-            words = f"{part.key_shown} {part.label}".strip()
+            words = f"{part.key_shown} {part.label}" if part.key_shown else part.label
             length = display_width(words)
             if x and x + length > width:
                 rows.append(Styled())
                 x = 0
-            rows[-1].append(part.key_shown, f"{part.style or 'bold'}")
-            rows[-1].append(words[len(part.key_shown) :] + self.GAP, part.style)
+            rows[-1].append(part.key_shown, part.style or "bold")
+            rows[-1].append(words[len(part.key_shown) :], part.style)
+            rows[-1].append(self.GAP)
             self._spans.append((len(rows) - 1, x, x + length, part.key))
             x += length + len(self.GAP)
         return rows
@@ -92,6 +90,8 @@ class KeyBar(Bar):
 class NavBar(Bar):
     """The screens and which one this is."""
 
+    GAP = ""
+
     def __init__(self, here: str) -> None:
         super().__init__()
         self._here = here
@@ -103,10 +103,9 @@ class NavBar(Bar):
             ("3", "runs", say("Runs")),
             ("4", "snapshots", say("Snapshots")),
         )
-        parts = [Part("doctor", "", style="bold")]
+        parts = [Part("", "doctor ", style="bold")]
         for key, mode, label in names:
-            here = mode == self._here
-            parts.append(
-                Part(key, f"[{label}]" if here else f" {label} ", key, "bold reverse" if here else "")
-            )
+            is_here = mode == self._here
+            shown = f"[{key} {label}]" if is_here else f" {key} {label} "
+            parts.append(Part("", shown, key, "bold reverse" if is_here else ""))
         return parts

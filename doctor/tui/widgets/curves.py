@@ -13,18 +13,21 @@ LOSS_SHARE = 0.58
 
 
 def curve_rows(view: RunView, width: int, height: int, is_log: bool = False) -> list[Styled]:
-    """Return ``height`` rows: the loss above, learning rate and throughput side by side under it."""
+    """Return ``height`` rows: the loss above; learning rate, gradient norm and throughput side by side under it."""
     upper = height if height < 12 else round(height * LOSS_SHARE)
-    rows = _loss(view, width, upper, is_log)
+    rows = loss_rows(view, width, upper, is_log)
     lower = height - upper
     if lower < 4:
         return rows
-    left_width = (width - 1) // 2
-    left = _small(say("learning rate"), view.lr, left_width, lower)
-    return rows + beside(left, _throughput(view, width - left_width - 1, lower), left_width)
+    cells = (width - 2) // 3
+    left = _small(say("learning rate"), view.lr, cells, lower)
+    middle = _small(say("grad norm"), view.grad_norm, cells, lower)
+    right = _throughput(view, width - 2 - 2 * cells, lower)
+    return rows + beside(beside(left, middle, cells), right, 2 * cells + 1)
 
 
-def _loss(view: RunView, width: int, height: int, is_log: bool) -> list[Styled]:
+def loss_rows(view: RunView, width: int, height: int, is_log: bool = False) -> list[Styled]:
+    """Return the chart of the loss, raw and smoothed, with the evaluations."""
     title = Styled.assemble((say("loss"), "bold"), " ", (say("log scale") + " " if is_log else "", ""))
     title.append("⠂ " + say("raw") + "  ", "dim")
     title.append("⠒ " + say("smoothed") + "  ", "bold cyan")

@@ -36,16 +36,18 @@ class ItemList(Rows):
     ]
 
     class Chosen(Message):
-        """Enter, or a click on the item under the cursor."""
+        """Enter, or a click on an item."""
 
-        def __init__(self, item_list: ItemList, key: str) -> None:
+        def __init__(self, key: str) -> None:
             super().__init__()
-            self.item_list = item_list
             self.key = key
 
-        @property
-        def control(self) -> ItemList:
-            return self.item_list
+    class Moved(Message):
+        """An item came under the cursor; ``key`` is empty where there is none."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
@@ -61,6 +63,7 @@ class ItemList(Rows):
         keys = [item.key for item in items]
         self.cursor = keys.index(current) if current in keys else 0
         self.redraw()
+        self.post_message(self.Moved(self.current_key))
 
     @property
     def current_key(self) -> str:
@@ -83,11 +86,14 @@ class ItemList(Rows):
         if self.items and not self._read_on(by):
             self.cursor = min(max(self.cursor + by, 0), len(self.items) - 1)
             self.redraw()
+            self.post_message(self.Moved(self.current_key))
             self._keep_in_view(upwards=by < 0)
 
     def _read_on(self, by: int) -> bool:
         """Scroll instead of moving while the item under the cursor goes on outside the view."""
         top, height = self.scroll_offset.y, self.scrollable_content_region.height
+        if not self._is_laid_out:
+            return False
         if by == 1 and self._first_row[self.cursor + 1] > top + height:
             self.scroll_to(
                 y=min(top + max(1, height // 2), self._first_row[self.cursor + 1] - height), animate=False
@@ -98,7 +104,14 @@ class ItemList(Rows):
             return True
         return False
 
+    @property
+    def _is_laid_out(self) -> bool:
+        """Whether it was drawn with these items: a list without a column or a row never is."""
+        return len(self._first_row) == len(self.items) + 1
+
     def _keep_in_view(self, upwards: bool) -> None:
+        if not self._is_laid_out:
+            return
         first, end = self._first_row[self.cursor], self._first_row[self.cursor + 1]
         height = self.scrollable_content_region.height
         top = self.scroll_offset.y
@@ -109,7 +122,7 @@ class ItemList(Rows):
 
     def action_choose(self) -> None:
         if self.items:
-            self.post_message(self.Chosen(self, self.current_key))
+            self.post_message(self.Chosen(self.current_key))
 
     def toggle(self, key: str) -> None:
         """Unfold an item, or fold it again."""
@@ -119,9 +132,10 @@ class ItemList(Rows):
 
     def on_click(self, event: events.Click) -> None:
         row = event.y + self.scroll_offset.y
-        for index in range(len(self.items)):
+        for index in range(len(self.items) if self._is_laid_out else 0):
             if self._first_row[index] <= row < self._first_row[index + 1]:
                 self.cursor = index
                 self.redraw()
+                self.post_message(self.Moved(self.current_key))
                 self.action_choose()
                 return

@@ -10,6 +10,7 @@ from doctor.language import say
 from doctor.render.layout import human_bytes, human_seconds, indent
 from doctor.tui.view import Entry, RunView
 from doctor.tui.widgets.plot import short_number
+from doctor.tui.widgets.rows import wrapped
 from doctor.tui.words import one_line, status_label
 from runner.events import number
 from runner.strings import printable
@@ -20,14 +21,27 @@ _STYLES = {"fail": "bold red", "warn": "yellow"}
 
 
 def log_rows(view: RunView, width: int) -> list[Styled]:
-    """Return the log, oldest first."""
-    if not view.log and not view.trainer_log:
+    """Return what happened, oldest first; where it went wrong, the end of the trainer's log under it."""
+    shows_log = view.went_wrong and bool(view.trainer_log)
+    if not view.log and not shows_log:
         return [Styled(say("no events yet: the run has just begun"), "dim")]
     rows = [row for entry in view.log for row in _entry_rows(entry, width)]
-    if view.trainer_log:
-        rows.append(Styled(say("the end of the trainer's log:"), "bold"))
-        rows += [Styled(printable(line), "dim") for line in view.trainer_log]
+    if shows_log:
+        rows += [Styled(say("the end of the trainer's log:"), "bold"), *_log_lines(view, width)]
     return rows
+
+
+def output_rows(view: RunView, width: int) -> list[Styled]:
+    """Return the end of the trainer's log: what it and its libraries wrote to the terminal they do not have."""
+    if view.is_past:
+        words = say("the log's lines carry no times: End shows its newest ones")
+        return [Styled(line, "dim") for line in indent(words, width, "", "")]
+    head = Styled(say("the end of the trainer's log:"), "bold")
+    return [head, *(_log_lines(view, width) or [Styled(say("nothing was written to it"), "dim")])]
+
+
+def _log_lines(view: RunView, width: int) -> list[Styled]:
+    return [row for line in view.trainer_log for row in wrapped(printable(line), width, "dim")]
 
 
 def _entry_rows(entry: Entry, width: int) -> Iterator[Styled]:

@@ -13,6 +13,8 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from doctor.render.layout import display_width
+
 Draw = Callable[[int, int], Sequence[Styled]]
 """(width, height) in cells -> rows. Rows longer than the width are cut, more rows than the height scroll."""
 
@@ -21,7 +23,10 @@ class Rows(ScrollView, can_focus=True):
     """Shows what ``draw(width, height)`` returns; :meth:`redraw` asks again."""
 
     DEFAULT_CSS = """
-    Rows { overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; background: transparent; }
+    Rows {
+        overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1;
+        background: transparent;
+    }
     """
 
     def __init__(
@@ -37,8 +42,9 @@ class Rows(ScrollView, can_focus=True):
         self.rows: list[Styled] = []
         self.follow_end = False
         """Keep the last row in view while the reader has not scrolled up (a log)."""
-        self.fit_height = False
-        """Be as high as there are rows."""
+
+    fit_height = False
+    """Be as high as there are rows."""
 
     def draw(self, width: int, height: int) -> Sequence[Styled]:
         return self._draw(width, height) if self._draw else ()
@@ -86,3 +92,32 @@ class Rows(ScrollView, can_focus=True):
     def text(self) -> str:
         """What the rows say, without styles."""
         return "\n".join(row.plain for row in self.rows)
+
+
+class Picture(Rows):
+    """Rows made to measure: never more than fit, so no column is kept for a scroll bar."""
+
+    DEFAULT_CSS = """
+    Picture { overflow-y: hidden; scrollbar-gutter: auto; }
+    """
+
+
+class Head(Picture, can_focus=False):
+    """Rows above others, as many as there is to say; no key goes there."""
+
+    DEFAULT_CSS = """
+    Head { height: 1; }
+    """
+    fit_height = True
+
+
+def wrapped(line: str, width: int, style: str = "") -> list[Styled]:
+    """Return a laid-out line in as many rows as it takes: a command that is cut off cannot be typed."""
+    rows, row, room = [], "", max(1, width)
+    for character in line:
+        columns = display_width(character)
+        if columns > room:
+            rows.append(Styled(row, style))
+            row, room = "", max(1, width)
+        row, room = row + character, room - columns
+    return [*rows, Styled(row, style)]

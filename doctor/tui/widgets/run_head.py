@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text as Styled
 
 from doctor.language import say
-from doctor.render.layout import human_seconds, indent
+from doctor.render.layout import display_width, human_seconds, indent
 from doctor.render.verdict_text import alert_lines, evidence_lines, verdict_line
 from doctor.tui.view import RunView
 from doctor.tui.widgets.plot import short_number
@@ -24,7 +24,7 @@ def head_rows(view: RunView, width: int) -> list[Styled]:
     """Return the head: what and how far, the newest numbers, and a row for what needs attention."""
     attention = next(_attentions(view), None)
     return [
-        _identity(view),
+        _identity(view, width),
         *_verdict(view, width),
         _progress(view, width),
         *_numbers(view, width),
@@ -54,12 +54,16 @@ def _verdict(view: RunView, width: int) -> list[Styled]:
     return rows
 
 
-def _identity(view: RunView) -> Styled:
+def _identity(view: RunView, width: int) -> Styled:
     row = Styled.assemble((printable(view.name), "bold"), "  ")
     row.append(status_label(view.status), STATUS_STYLES.get(view.status, "bold"))
-    facts = [view.started.get(key) for key in ("model", "device", "precision", "hostname")]
-    known = [printable(str(fact)) for fact in facts if fact not in (None, "")]
-    return row.append("  " + " · ".join(known), "dim") if known else row
+    gap = "  "
+    for fact in (view.started.get(key) for key in ("model", "device", "precision", "hostname")):
+        words = "" if fact is None else printable(str(fact))
+        if words and row.cell_len + len(gap) + display_width(words) <= width:
+            row.append(gap + words, "dim")
+            gap = " · "
+    return row
 
 
 def _progress(view: RunView, width: int) -> Styled:
@@ -105,6 +109,8 @@ def _numbers(view: RunView, width: int) -> Iterator[Styled]:
     grad_norm = number(view.last.get("grad_norm"))
     if grad_norm is not None:
         parts.append((say("grad norm"), short_number(grad_norm)))
+    if view.mfu is not None:
+        parts.append(("MFU", f"{view.mfu:.1%}"))
     if view.padding_share is not None:
         parts.append((say("padding"), f"{view.padding_share:.0%}"))
     parts += [(printable(name), short_number(value)) for name, value in view.metrics.items()]
@@ -136,7 +142,8 @@ def _attentions(view: RunView) -> Iterator[Styled]:
         )
     if view.non_finite_losses:
         yield Styled(
-            "✗ " + say(t("{count} {count:loss was|losses were} not finite", count=view.non_finite_losses)), "bold red"
+            "✗ " + say(t("{count} {count:loss was|losses were} not finite", count=view.non_finite_losses)),
+            "bold red",
         )
     outcome = _outcome(view)
     if outcome:
@@ -152,12 +159,13 @@ def _attentions(view: RunView) -> Iterator[Styled]:
 
 
 def _outcome(view: RunView) -> Styled:
+    """Return what came of it: the figures that are not among the newest numbers, and where the model is."""
     metrics = view.finished.get("metrics")
     pairs = metrics.items() if isinstance(metrics, dict) else ()
     parts = [
         f"{printable(str(key))} {short_number(value)}"
         for key, raw in pairs
-        if (value := number(raw)) is not None
+        if (value := number(raw)) is not None and value != view.metrics.get(str(key))
     ]
     final = view.finished.get("final_dir")
     parts += [say(t("model in {place}", place=printable(str(final))))] if final else []

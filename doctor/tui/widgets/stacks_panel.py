@@ -10,6 +10,8 @@ from rich.text import Text as Styled
 from doctor.language import say
 from doctor.render.layout import display_width, indent
 from doctor.tui.view import RunView
+from doctor.tui.widgets.icicle import icicle
+from doctor.tui.widgets.panel_rows import unknown
 from doctor.tui.words import one_line
 from runner.events import number
 from runner.strings import printable
@@ -17,34 +19,55 @@ from runner.text import t
 
 
 def stack_rows(view: RunView, width: int) -> list[Styled]:
-    """Return the panel's rows."""
-    stacks = view.stacks
-    why = one_line(stacks.get("why"))
-    rows = (
-        [
-            Styled(line, "magenta")
-            for line in indent(say(t("stacks could not be read: {why}", why=why)), width, "? ", "  ")
-        ]
-        if why
-        else []
-    )
-    frames = [frame for frame in stacks.get("frames") or () if isinstance(frame, dict)]
+    """Return the panel's rows: a table of functions."""
+    frames = [frame for frame in view.stacks.get("frames") or () if isinstance(frame, dict)]
     if not frames:
-        return rows or [Styled(say("no stack sample yet"), "dim")]
-    return [*rows, *_counts(stacks), *_table(frames, width)]
+        return list(_why(view.stacks, width)) or [Styled(say("no stack sample yet"), "dim")]
+    return [*_why(view.stacks, width), *_counts(view.stacks), *_table(frames, width)]
+
+
+def icicle_rows(view: RunView, width: int) -> list[Styled]:
+    """Return the same time as a picture of who called whom, a block a process."""
+    trees = [tree for tree in view.stacks.get("trees") or () if isinstance(tree, dict)]
+    if not trees:
+        words = say("this run's sampler kept no call trees; i shows the table of functions")
+        empty = [Styled(line, "dim") for line in indent(words, width, "", "")]
+        return [*_why(view.stacks, width), *empty]
+    rows = [*_why(view.stacks, width), *_counts(view.stacks)]
+    for tree in trees:
+        rows.append(Styled(printable(str(tree.get("process") or "?")), "bold"))
+        rows += icicle(tree.get("nodes") or (), width)
+    return rows
+
+
+def _why(stacks: dict[str, Any], width: int) -> Iterator[Styled]:
+    why = one_line(stacks.get("why"))
+    if why:
+        yield from unknown(say(t("stacks could not be read: {why}", why=why)), width)
 
 
 def _counts(stacks: dict[str, Any]) -> Iterator[Styled]:
     samples, errors = number(stacks.get("samples")), number(stacks.get("errors"))
     if samples is not None:
         words = say(
-            t("{samples} {samples:sample|samples}, {errors} of them torn", samples=int(samples), errors=int(errors or 0))
+            t(
+                "{samples} {samples:sample|samples}, {errors} of them torn",
+                samples=int(samples),
+                errors=int(errors or 0),
+            )
         )
-        yield Styled(words, "dim")
+        gil = number(stacks.get("gil_share"))
+        held = (
+            say("GIL: not told by these samples")
+            if gil is None
+            else say(t("GIL held {share}", share=f"{gil:.0%}"))
+        )
+        yield Styled(f"{words} · {held}", "dim")
 
 
 def _table(frames: list[dict[str, Any]], width: int) -> Iterator[Styled]:
-    yield Styled(f"{say('self'):>6} {say('total'):>6}  " + say("function"), "dim")
+    heads = [" " * (6 - display_width(word)) + word for word in (say("self"), say("total"))]
+    yield Styled(f"{heads[0]} {heads[1]}  " + say("function"), "dim")
     for process, members in _by_process(frames).items():
         if process:
             yield Styled(printable(process), "bold")
