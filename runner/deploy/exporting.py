@@ -1,0 +1,198 @@
+"""The whole export: open, write, compare, convert, compare again, time; into a folder that is whole or not there."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from runner.deploy.held_out import HeldOut, batches_of, open_held_out
+from runner.deploy.latency import measure
+from runner.deploy.onnx_file import ExportFailed, Written, write_onnx
+from runner.deploy.parity import compare_shapes, compare_texts, shapes_for
+from runner.deploy.records import Agreement, Exported, Latency, Variant
+from runner.deploy.session import ask, open_session
+from runner.deploy.trained import Trained, open_trained
+from runner.deploy.variants import WRITERS
+from runner.durable import publish_folder, seal_folder, write_durably
+from runner.inputs import InputError, file_sha256
+from runner.plan import PlanError
+from runner.text import Text, t
+
+ONNX_FILE, REPORT = "model.onnx", "export.json"
+LATENCY_LENGTH = 128
+Tell = Callable[[Text], None]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is to be exported, and how."""
+
+    folder: str
+    """With the model, as ``save_pretrained`` wrote it."""
+    out: str
+    run: str = ""
+    """The run whose held-out rows the files are tried on; empty: none."""
+    texts: list[str] = []
+    """Real texts to try where there is no run."""
+    max_length: int | None = None
+    exporter: str = "auto"
+    opset: int | None = None
+    variants: list[str] = []
+    with_latency: bool = True
+    provider: str = "CPUExecutionProvider"
+
+
+def export(request: Request, tell: Tell) -> Exported:
+    """Write ``request.out``: ``model.onnx``, its variants, the tokenizer, the configuration and ``export.json``.
+
+    Raises:
+        InputError: the folder holds no model that is known here.
+        ExportFailed: no exporter could write it.
+        OSError: no space.
+    """
+    _require("onnx", "onnxruntime")
+    target = Path(request.out)
+    making = target.with_name(target.name + ".making")
+    shutil.rmtree(making, ignore_errors=True)
+    making.mkdir(parents=True)
+    try:
+        exported = _into(making, request, tell)
+        write_durably(making / REPORT, msgspec.json.format(msgspec.json.encode(exported), indent=1) + b"\n")
+        seal_folder(making)
+        publish_folder(making, target)
+    except BaseException:
+        shutil.rmtree(making, ignore_errors=True)
+        raise
+    return exported
+
+
+def _require(*names: str) -> None:
+    import importlib.util
+
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InputError(
+            t("the export needs {names} in the environment that trained: {command}",
+              names=", ".join(missing), command="pip install onnx onnxscript onnxruntime")
+        )  # fmt: skip
+
+
+def _into(making: Path, request: Request, tell: Tell) -> Exported:
+    trained, written = _write(making, request, tell)
+    trained.tokenizer.save_pretrained(str(making))
+    trained.model.config.save_pretrained(str(making))
+    held_out, no_texts = _held_out(request, trained)
+    tell(t("comparing the answers with torch's"))
+    variants = [_tried("fp32", written.path, trained, held_out, request)]
+    for name in request.variants:
+        tell(t("converting to {precision}", precision=name))
+        variants.append(_converted(name, written.path, trained, held_out, request))
+    return Exported(
+        kind=trained.kind,
+        exporter=written.exporter,
+        opset=written.opset,
+        why=written.why,
+        inputs=trained.input_names,
+        output=trained.output_name,
+        max_length=trained.max_length,
+        labels=tuple(trained.labels),
+        torch_version=str(torch.__version__),
+        onnxruntime_version=metadata.version("onnxruntime") if _has("onnxruntime") else _gpu_version(),
+        source=request.folder,
+        source_sha256=_weights_hash(Path(request.folder)),
+        variants=tuple(variants),
+        torch_metrics=held_out.metrics(trained.answer) if held_out else {},
+        no_texts=no_texts,
+        latencies=tuple(_latencies(making, trained, variants, request, tell)),
+    )
+
+
+def _has(distribution: str) -> bool:
+    try:
+        metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _gpu_version() -> str:
+    return metadata.version("onnxruntime-gpu") if _has("onnxruntime-gpu") else ""
+
+
+def _write(making: Path, request: Request, tell: Tell) -> tuple[Trained, Written]:
+    """Open and write; attention that an exporter cannot take is tried once more in its plain form."""
+    trained = open_trained(Path(request.folder), request.max_length)
+    tell(t("writing the ONNX file"))
+    try:
+        return trained, write_onnx(trained, making / ONNX_FILE, request.exporter, request.opset)
+    except ExportFailed as failed:
+        if getattr(trained.model.config, "_attn_implementation", "eager") == "eager":
+            raise
+        plain = open_trained(Path(request.folder), request.max_length, attention="eager")
+        try:
+            return plain, write_onnx(plain, making / ONNX_FILE, request.exporter, request.opset)
+        except ExportFailed:
+            raise failed from None
+
+
+def _held_out(request: Request, trained: Trained) -> tuple[HeldOut | None, Text | None]:
+    if not request.run:
+        return None, None if request.texts else t("no run and no --samples were given")
+    try:
+        return open_held_out(Path(request.run), trained), None
+    except (OSError, InputError, PlanError) as error:
+        why = error.problem if isinstance(error, (InputError, PlanError)) else error
+        return None, t("the run's held-out rows cannot be read: {why}", why=str(why))
+
+
+def _converted(
+    name: str, source: Path, trained: Trained, held_out: HeldOut | None, request: Request
+) -> Variant:
+    path = source.with_name(f"model.{name}.onnx")
+    try:
+        WRITERS[name](source, path)
+        return _tried(name, path, trained, held_out, request)
+    except Exception as error:  # a converter raises whatever its passes raise; the fp32 file stands
+        path.unlink(missing_ok=True)
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:400]
+        return Variant(name=name, file="", bytes=0, provider="", trouble=t("{why}", why=why))
+
+
+def _tried(name: str, path: Path, trained: Trained, held_out: HeldOut | None, request: Request) -> Variant:
+    session = open_session(path, request.provider)
+    return Variant(
+        name=name,
+        file=path.name,
+        bytes=sum(one.stat().st_size for one in path.parent.glob(f"{path.name}*")),
+        provider=session.get_providers()[0],
+        shapes=tuple(compare_shapes(trained, session, shapes_for(trained))) if name == "fp32" else (),
+        agreement=_agreement(trained, session, held_out, request.texts),
+        metrics=held_out.metrics(lambda inputs: torch.from_numpy(ask(session, inputs))) if held_out else {},
+    )
+
+
+def _agreement(
+    trained: Trained, session: Any, held_out: HeldOut | None, texts: list[str]
+) -> Agreement | None:
+    if held_out is not None:
+        return compare_texts(trained, session, (inputs for inputs, _ in held_out.batches()))
+    return compare_texts(trained, session, batches_of(texts, trained)) if texts else None
+
+
+def _latencies(making: Path, trained: Trained, variants: list[Variant], request: Request, tell: Tell) -> list[Latency]:  # fmt: skip
+    if not request.with_latency:
+        return []
+    tell(t("timing torch and each file"))
+    sessions = {one.file: open_session(making / one.file, request.provider, torch.get_num_threads()) for one in variants if one.file}  # fmt: skip
+    engines = {name: lambda batch, session=session: ask(session, batch) for name, session in sessions.items()}
+    return measure(trained, {"torch": trained.answer, **engines}, min(LATENCY_LENGTH, trained.max_length))
+
+
+def _weights_hash(folder: Path) -> str:
+    weights = sorted([*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")])
+    return file_sha256(weights[0]) if weights else ""

@@ -1,0 +1,104 @@
+"""An ONNX file held against the torch model: several shapes with padding, then real texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy
+import torch
+
+from runner.deploy.records import Agreement, ShapeParity
+from runner.deploy.session import Batch, ask
+from runner.deploy.trained import Trained
+
+SHAPES = ((1, 7), (2, 16), (3, 33), (5, 64), (8, 128), (1, 512))
+"""(texts, tokens of the longest); cut to what the model takes."""
+RTOL, ATOL = 1e-3, 1e-4
+"""fp32: a difference up to ``ATOL + RTOL * |torch|`` is rounding in another order."""
+
+
+def made_up_batch(trained: Trained, shape: tuple[int, int], seed: int) -> Batch:
+    """Return a batch of random tokens whose rows have every length down to one: int64 ``shape``."""
+    rows, length = shape
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(0, len(trained.tokenizer), shape, generator=generator)
+    lengths = torch.randint(1, length + 1, (rows,), generator=generator)
+    lengths[0] = length
+    mask = (torch.arange(length)[None, :] < lengths[:, None]).long()
+    pad = trained.tokenizer.pad_token_id or 0
+    ids = ids.masked_fill(mask == 0, pad)
+    values = {"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)}
+    return {name: values[name] for name in trained.input_names}
+
+
+def shapes_for(trained: Trained) -> list[tuple[int, int]]:
+    """Return at least five shapes that the model takes."""
+    return list(dict.fromkeys((rows, min(length, trained.max_length)) for rows, length in SHAPES))
+
+
+def compare_shapes(trained: Trained, session: Any, shapes: Sequence[tuple[int, int]]) -> list[ShapeParity]:
+    """Hold both against each other on made-up tokens of every shape."""
+    return [_compare_one(trained, session, shape, seed) for seed, shape in enumerate(shapes)]
+
+
+def _compare_one(trained: Trained, session: Any, shape: tuple[int, int], seed: int) -> ShapeParity:
+    batch = made_up_batch(trained, shape, seed)
+    want, got = trained.answer(batch).numpy(), ask(session, batch)
+    if want.shape != got.shape:
+        words = f"{trained.output_name}: torch {list(want.shape)}, ONNX {list(got.shape)}"
+        return ShapeParity(shape=shape, max_difference=float("inf"), is_equal=False, first_difference=words)
+    counted = _counted(trained, batch, want.shape)
+    difference = numpy.where(counted, numpy.abs(want - got), 0.0)
+    off = counted & ~(difference <= ATOL + RTOL * numpy.abs(want))  # a NaN is off
+    return ShapeParity(
+        shape=shape,
+        max_difference=float(numpy.nanmax(difference)),
+        is_equal=not off.any(),
+        first_difference=_place(trained.output_name, off, want, got) if off.any() else "",
+    )
+
+
+def _counted(trained: Trained, batch: Batch, shape: tuple[int, ...]) -> Any:
+    """Return which values mean something: at padding, a model's answers by token are anything."""
+    if trained.kind == "classification":
+        return numpy.ones(shape, dtype=bool)
+    mask = batch["attention_mask"].numpy().astype(bool)
+    return numpy.broadcast_to(mask[..., None], shape)
+
+
+def _place(name: str, off: Any, want: Any, got: Any) -> str:
+    at = tuple(int(one) for one in numpy.argwhere(off)[0])
+    return f"{name}{list(at)}: torch {want[at]:.6g}, ONNX {got[at]:.6g}"
+
+
+def compare_texts(trained: Trained, session: Any, batches: Iterable[Batch]) -> Agreement:
+    """Hold both against each other on real texts: the same class, for every text or token."""
+    samples = answers = apart = 0
+    most, first = 0.0, ""
+    for batch in batches:
+        want, got = trained.answer(batch).numpy(), ask(session, batch)
+        counted = _counted(trained, batch, want.shape)
+        most = max(most, float(numpy.where(counted, numpy.abs(want - got), 0.0).max()))
+        unequal = _apart(trained, want, got)
+        counted = counted[..., 0] if unequal.ndim < want.ndim else counted
+        unequal &= counted
+        if unequal.any() and not first:
+            first = f"text {samples + int(numpy.argwhere(unequal)[0][0]) + 1}"
+        samples, answers, apart = (
+            samples + len(want),
+            answers + int(counted.sum()),
+            apart + int(unequal.sum()),
+        )
+    return Agreement(
+        samples=samples, answers=answers, disagreements=apart, max_difference=most, first_disagreement=first
+    )
+
+
+def _apart(trained: Trained, want: Any, got: Any) -> Any:
+    """Return where the answers part: another class, another yes or no, or (numbers) more than rounding."""
+    if trained.problem == "multi_label_classification":
+        return (want > 0) != (got > 0)
+    if trained.problem == "regression" or trained.kind == "features":
+        return ~(numpy.abs(want - got) <= ATOL + RTOL * numpy.abs(want))
+    return want.argmax(-1) != got.argmax(-1)

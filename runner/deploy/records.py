@@ -1,0 +1,93 @@
+"""What an export found out, as records: written by the child that has torch, read by whoever shows it. No torch."""
+
+from __future__ import annotations
+
+import msgspec
+
+from runner.text import Text
+
+
+class ShapeParity(msgspec.Struct, frozen=True, kw_only=True):
+    """One shape, on made-up tokens."""
+
+    shape: tuple[int, int]
+    """(texts, tokens of the longest)"""
+    max_difference: float
+    is_equal: bool
+    first_difference: str = ""
+    """The first value that differs by more than rounding: ``logits[2, 0]: torch 0.12, ONNX 0.31``."""
+
+
+class Agreement(msgspec.Struct, frozen=True, kw_only=True):
+    """Real texts: how many get the same answer from both."""
+
+    samples: int
+    answers: int
+    """What was compared: one a text, or one a token."""
+    disagreements: int
+    max_difference: float
+    first_disagreement: str = ""
+
+
+class Latency(msgspec.Struct, frozen=True, kw_only=True):
+    """How long one call takes."""
+
+    engine: str
+    """``torch``, or the ONNX file's name."""
+    batch_size: int
+    length: int
+    """Tokens a text."""
+    p50_ms: float
+    p95_ms: float
+    calls: int
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """One ONNX file, and how it answers beside the torch model."""
+
+    name: str
+    """``fp32``, ``fp16`` or ``int8``."""
+    file: str
+    bytes: int
+    provider: str
+    """onnxruntime's, as it was really used."""
+    shapes: tuple[ShapeParity, ...] = ()
+    """Asked of fp32 only: other precisions round by design."""
+    agreement: Agreement | None = None
+    """None: there were no real texts to try."""
+    metrics: dict[str, float] = {}
+    """On the held-out rows of the run; empty where there are none."""
+    trouble: Text | None = None
+    """Why this variant could not be made or tried."""
+
+    @property
+    def is_equal(self) -> bool:
+        """The file gives the torch model's answers."""
+        apart = self.agreement.disagreements if self.agreement else 0
+        return self.trouble is None and not apart and all(one.is_equal for one in self.shapes)
+
+
+class Exported(msgspec.Struct, frozen=True, kw_only=True):
+    """``export.json``: what lies in the folder, how it was made and how good it is."""
+
+    kind: str
+    exporter: str
+    opset: int
+    why: Text
+    """Why this exporter."""
+    inputs: tuple[str, ...]
+    output: str
+    max_length: int
+    labels: tuple[str, ...]
+    torch_version: str
+    onnxruntime_version: str
+    source: str
+    """The folder of the torch model."""
+    source_sha256: str
+    """Of its weights."""
+    variants: tuple[Variant, ...] = ()
+    torch_metrics: dict[str, float] = {}
+    """The torch model's own, on the same rows as each variant's."""
+    no_texts: Text | None = None
+    """Why no real text was tried."""
+    latencies: tuple[Latency, ...] = ()
