@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,15 +33,21 @@ class BadSnapshot(ValueError):  # noqa: N818 - it is what it says
 
 
 def live_snapshot(
-    context: Context, sections: Iterable[str] | None = None, deadline_s: float | None = None
+    context: Context,
+    sections: Iterable[str] | None = None,
+    deadline_s: float | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Snapshot:
-    """Read this machine. Never raises for what it meets there: that is what readings are for."""
+    """Read this machine. Never raises for what it meets there: that is what readings are for.
+
+    ``meanwhile`` is called while the probes wait.
+    """
     from doctor.probes import DEADLINE_S, read_facts
 
     return Snapshot(
         taken_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         tool=f"rundoctor {__version__}",
-        facts=read_facts(context, sections, DEADLINE_S if deadline_s is None else deadline_s),
+        facts=read_facts(context, sections, DEADLINE_S if deadline_s is None else deadline_s, meanwhile),
     )
 
 

@@ -111,11 +111,15 @@ class Context:
 
 
 def read_facts(
-    context: Context, sections: Iterable[str] | None = None, deadline_s: float = DEADLINE_S
+    context: Context,
+    sections: Iterable[str] | None = None,
+    deadline_s: float = DEADLINE_S,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Facts:
     """Run the probes of ``sections`` (all by default) side by side and return what they read.
 
     A probe that is not done within ``deadline_s`` reads *failed*, as does one that raises (a bug, said as such).
+    ``meanwhile`` is called once the probes run: they wait for disks and the driver most of their time.
     """
     known = {**PROBES, **ON_REQUEST}
     wanted = list(PROBES) if sections is None else [name for name in known if name in set(sections)]
@@ -130,6 +134,8 @@ def read_facts(
     for thread in threads.values():
         thread.start()
     end = time.monotonic() + deadline_s
+    if meanwhile is not None:
+        meanwhile()
     for name, thread in threads.items():
         thread.join(max(0.0, end - time.monotonic()))
         if thread.is_alive():

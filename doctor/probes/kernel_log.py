@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Callable
 
 from doctor.model import KernelLog, Reading, Text, t
 from doctor.probes import Context
@@ -27,6 +28,8 @@ TAIL_BYTES = 4 << 20
 _MATTERS = re.compile(
     r"NVRM|\bS?Xid\b|\bAER\b|oom[-_]|out of memory|Killed process|nvidia-nvswitch|nvidia-nvlink", re.I
 )
+# Each match holds one of these in lower case. A plain search for those that occur at all spares most lines the pattern.
+_HINTS = ("nvrm", "xid", "aer", "oom", "out of memory", "killed process", "nvidia-nv")
 _FILES = ("/var/log/kern.log", "/var/log/dmesg")
 
 
@@ -86,13 +89,14 @@ def parse_kmsg(records: list[str], whole: bool = True) -> KernelLog:
     # 6,1234,5678901234,-;NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15
     #  SUBSYSTEM=pci
     lines, first_number = [], None
+    matters = _chooser("\n".join(records))
     for record in records:
         head, separator, message = record.partition(";")
         fields = head.split(",")
         if record.startswith(" ") or not separator or len(fields) < 3 or not fields[2].isdigit():
             continue
         first_number = fields[1] if first_number is None else first_number
-        if _MATTERS.search(message):
+        if matters(message):
             seconds, micros = divmod(int(fields[2]), 1_000_000)
             lines.append(_line(f"[{seconds:5}.{micros:06}] {message}"))
     complete = whole and first_number in (None, "0") and len(lines) <= KEEP_LINES
@@ -117,7 +121,7 @@ def parse_dmesg(text: str) -> KernelLog:
     # <4>[ 1234.567890] NVRM: Xid (PCI:0000:01:00): 31, pid=4121, name=python, Ch 00000008
     stripped = [re.sub(r"^<\d+>", "", line) for line in text.splitlines()]
     whole = bool(stripped) and "Linux version" in stripped[0]
-    lines = [_line(line) for line in stripped if _MATTERS.search(line)]
+    lines = [_line(line) for line in filter(_chooser(text), stripped)]
     complete = whole and len(lines) <= KEEP_LINES
     return _log(lines, complete, None if complete else _cut_reason(True))
 
@@ -132,8 +136,20 @@ def _from_file(context: Context, name: str) -> KernelLog:
     text = raw.decode("utf-8", "replace")
     if size > TAIL_BYTES:
         text = text.partition("\n")[2]
-    lines = [_line(line) for line in text.splitlines() if _MATTERS.search(line)]
+    lines = [_line(line) for line in filter(_chooser(text), text.splitlines())]
     return _log(lines, False, t("a log file is rotated: older lines are in other files"))
+
+
+def _chooser(text: str) -> Callable[[str], bool]:
+    """Return what tells the lines of ``text`` that matter."""
+    whole = text.lower()
+    hints = [hint for hint in _HINTS if hint in whole]
+
+    def matters(line: str) -> bool:
+        lowered = line.lower()
+        return any(hint in lowered for hint in hints) and _MATTERS.search(line) is not None
+
+    return matters
 
 
 def _cut_reason(whole: bool) -> Text:

@@ -14,6 +14,7 @@ from doctor.model import Distribution, Packages, Reading, Text, ok, t
 from doctor.probes.bounded import names_in
 from doctor.probes.dist_info import missing_files, name_and_version, read_distribution
 from doctor.probes.extensions import read_extensions
+from doctor.probes.sharing import once
 from doctor.probes.target import without_python
 from runner.strings import printable
 
@@ -34,7 +35,7 @@ def probe(context: Context) -> Reading[Packages]:
     listings, unread = list_folders(target.site_packages)
     if not target.site_packages:
         unread["items"] = t("{python} has no site-packages folder", python=str(target.executable))
-    items = _from_conda(target, without_sources(_distributions(listings)))
+    items = _from_conda(target, without_sources(_distributions(context, listings)))
     leftovers = [f"{site}/{name}" for site, names in listings for name in names if _LEFTOVER.match(name)]
     packages = Packages(
         items=tuple(items),
@@ -59,12 +60,12 @@ def list_folders(folders: tuple[Path, ...]) -> tuple[list[tuple[str, list[str]]]
     return listings, unread
 
 
-def _distributions(listings: list[tuple[str, list[str]]]) -> list[Distribution]:
+def _distributions(context: Context, listings: list[tuple[str, list[str]]]) -> list[Distribution]:
     found: list[Distribution] = []
     for site, names in listings:
         for name in names:
             if name.endswith((".dist-info", ".egg-info")) and not _LEFTOVER.match(name):
-                found.append(_with_missing_files(read_distribution(site, name), site, name))
+                found.append(_with_missing_files(context, read_distribution(site, name), site, name))
             elif name.endswith(".egg") and "EGG-INFO" in names_in(f"{site}/{name}"):
                 found.append(_egg(site, name))
             if len(found) >= DISTRIBUTION_LIMIT:
@@ -72,11 +73,18 @@ def _distributions(listings: list[tuple[str, list[str]]]) -> list[Distribution]:
     return found
 
 
-def _with_missing_files(item: Distribution, site: str, folder_name: str) -> Distribution:
+def _with_missing_files(context: Context, item: Distribution, site: str, folder_name: str) -> Distribution:
     if not _CHECKED_FAMILY.match(item.name):
         return item
-    missing = missing_files(Path(site), folder_name, item.name)
+    missing = missing_files_once(context, Path(site), folder_name, item.name)
     return msgspec.structs.replace(item, missing_files=missing) if missing else item
+
+
+def missing_files_once(context: Context, site: Path, folder_name: str, name: str) -> tuple[str, ...]:
+    """Return what :func:`missing_files` does; torch's RECORD has 1.3 MB, and its own probe asks for it too."""
+    return once(
+        context, f"missing files: {site}/{folder_name}", lambda _: missing_files(site, folder_name, name)
+    )
 
 
 def _egg(site: str, name: str) -> Distribution:

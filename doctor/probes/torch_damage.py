@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doctor.probes.bounded import is_there, names_in
-from doctor.probes.dist_info import missing_files
 from doctor.probes.library_folders import unresolved_libraries
+from doctor.probes.packages import missing_files_once
 
 if TYPE_CHECKING:
     from doctor.probes import Context
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def broken(context: Context, site: Path, own: list[str], cuda: str | None, library: Path) -> str:
     """Return why ``import torch`` must fail, where files show it; empty: nothing seen."""
     package, minor = site / "torch", context.target.minor
-    missing = [path for name in own[:1] for path in missing_files(site, name, "torch")]
+    missing = [path for name in own[:1] for path in missing_files_once(context, site, name, "torch")]
     if missing:
         return f"missing: {', '.join(missing[:3])}{' ...' if len(missing) > 3 else ''}"
     if not is_there(package / "version.py"):

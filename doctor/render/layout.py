@@ -60,9 +60,11 @@ def pad(text: str, width: int) -> str:
 
 
 # What may not be broken: a `command in backticks`, a word; Chinese may break between any two characters.
-_TOKEN = re.compile(
+_ASCII_TOKEN = r"`[^`\n]*`[,.;:]?|[^\s`]+|\s+|`"
+_TOKEN = (
     r"`[^`\n]*`[,.;:，。；：]?|[\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]|[^\s`\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]+|\s+|`"
 )
+"""Compiled when the first Chinese line is wrapped: its sets of characters take long."""
 _NEVER_FIRST = "，。；：、！？）》」』”’,.;:!?)"
 
 
@@ -75,7 +77,7 @@ def wrap(text: str, width: int, first_width: int | None = None) -> list[str]:
     room = width if first_width is None else first_width
     for paragraph in text.splitlines() or [""]:
         line = ""
-        for token in _TOKEN.findall(paragraph):
+        for token in re.findall(_ASCII_TOKEN if paragraph.isascii() else _TOKEN, paragraph):
             if token.isspace():
                 line += " " if line and not line.endswith(" ") else ""
             elif line.strip() and display_width(line + token) > room and token[0] not in _NEVER_FIRST:
