@@ -58,11 +58,15 @@ EXPORT_DEADLINE_S = 60.0
 
 
 def examine(python: str | None = None, sections: Iterable[str] | None = None) -> Snapshot:
-    """Read this machine and the environment of ``python`` (default: the session's own)."""
+    """Read this machine and the environment of ``python`` (default: the session's own).
+
+    The checks are loaded while the probes wait, where all sections are read: that is done in order to judge.
+    """
+    from doctor.checks import all_checks
     from doctor.machine import live_snapshot
     from doctor.probes import Context
 
-    return live_snapshot(Context(python=python), sections)
+    return live_snapshot(Context(python=python), sections, meanwhile=all_checks if sections is None else None)
 
 
 def examine_deeply(
