@@ -11,6 +11,7 @@ from doctor.checks import check, evidence
 from doctor.checks.versions import below, installed, within
 from doctor.model import Finding, Incident, Packages, Reading, Workload, t
 from doctor.tables import load
+from doctor.tables.removed_names import removed_name
 
 # ImportError: cannot import name 'AdamW' from 'transformers' (/env/.../__init__.py)
 _CANNOT_IMPORT = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
@@ -31,12 +32,19 @@ def _names_refused(incident: Incident) -> Iterator[tuple[int, str]]:
             yield place, match[1]
 
 
+def _of_a_group(name: str) -> dict[str, str] | None:
+    row = removed_name(name)
+    return row._asdict() if row and row.name == name else None
+
+
 @check("removed-import")
 def names_are_still_there(packages: Packages, incident: Incident) -> Iterator[Finding]:
     """Did the run fail for a name that the installed release no longer has?"""
     said: set[str] = set()
     for place, name in _names_refused(incident):
-        row = next((row for row in load("api_changes")["name"] if name == row["name"]), None)
+        row = next((row for row in load("api_changes")["name"] if name == row["name"]), None) or _of_a_group(
+            name
+        )
         distribution = name.partition(".")[0].replace("_", "-")
         have = packages.version(distribution)
         if row is None or name in said or not have or not row.get("gone") or below(have, row["gone"]):
