@@ -125,7 +125,8 @@ def test_pickled_weights_with_an_old_torch_fail_where_one_is_certainly_loaded() 
     safe = Data(files=(InspectedFile(path="bert/model.safetensors", kind="checkpoint"),))
     assert loud(**pair, workload=resumes) == {"torch-load-blocked-by-transformers": "fail"}
     assert loud(**pair, data=pickled) == {"torch-load-blocked-by-transformers": "fail"}
-    assert loud(**pair, data=safe) == {"torch-load-blocked-by-transformers": "warn"}
+    assert loud(**pair, data=safe) == {}
+    assert loud(**pair) == {"torch-load-blocked-by-transformers": "warn"}
 
 
 def test_pickled_weights_with_an_old_torch_are_a_warning() -> None:
