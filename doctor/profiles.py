@@ -47,7 +47,7 @@ def describe(profile: Profile) -> Text:
     rows = data.hub or data.package or data.function or ", ".join(Path(path).name for path in data.train)
     if train.steps is not None:
         return t(
-            "{task} · {model} · {data} · {count} steps",
+            "{task} · {model} · {data} · steps: {count}",
             task=model.task,
             model=what,
             data=rows,

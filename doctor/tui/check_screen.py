@@ -24,7 +24,7 @@ from doctor.tui.source import Examination
 from doctor.tui.trouble import sentence
 from doctor.tui.widgets.facts_panel import fact_rows
 from doctor.tui.widgets.item_list import Item, ItemList
-from doctor.tui.widgets.rows import Rows
+from doctor.tui.widgets.rows import Head, Rows
 from runner.strings import printable
 
 ROOM_FOR_DETAILS_ROWS = 40
@@ -36,7 +36,6 @@ class CheckScreen(BaseScreen):
 
     HERE = "check"
     DEFAULT_CSS = """
-    CheckScreen #head { height: 3; }
     CheckScreen #panes { height: 1fr; layout: horizontal; }
     CheckScreen #findings { height: 1fr; width: 5fr; }
     CheckScreen #facts { height: 1fr; width: 3fr; padding-left: 1; }
@@ -61,9 +60,7 @@ class CheckScreen(BaseScreen):
         """Monotonic seconds at which the deep check began; None: none is on its way."""
 
     def body(self) -> ComposeResult:
-        head = Rows(self._head, id="head")
-        head.fit_height, head.can_focus = True, False
-        yield head
+        yield Head(self._head, id="head")
         with Container(id="panes"):
             yield ItemList(id="findings")
             yield Rows(self._facts, id="facts")

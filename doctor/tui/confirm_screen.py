@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from doctor.language import say
 from doctor.render.layout import indent
 from doctor.tui.widgets.bar import Bar, Part
-from doctor.tui.widgets.rows import Rows
+from doctor.tui.widgets.rows import Head
 from runner.text import t
 
 
@@ -36,7 +36,7 @@ class ConfirmScreen(ModalScreen[bool]):
         width: 70; max-width: 95%; height: auto; padding: 1 2;
         border: heavy ansi_yellow; background: ansi_default;
     }
-    ConfirmScreen #question { height: 2; margin-bottom: 1; }
+    ConfirmScreen #question { margin-bottom: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", t("Yes").msgid),
@@ -49,9 +49,7 @@ class ConfirmScreen(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         with Container():
-            question = Rows(self._rows, id="question")
-            question.fit_height = True
-            yield question
+            yield Head(self._rows, id="question")
             yield AnswerBar(self._yes)
 
     def _rows(self, width: int, height: int) -> Sequence[Styled]:

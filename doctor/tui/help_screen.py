@@ -11,12 +11,15 @@ from textual.binding import Binding, BindingType
 
 from doctor.language import say
 from doctor.render.layout import indent, pad
-from doctor.tui.base_screen import BaseScreen
+from doctor.tui.base_screen import WIDE_COLUMNS, BaseScreen
+from doctor.tui.help_keys import key_sections
+from doctor.tui.widgets.plot import beside
 from doctor.tui.widgets.rows import Rows
 from doctor.tui.words import LEVEL_STYLES, STATUS_STYLES, level_label, status_label
 from runner.text import t
 
 _KEY = 12
+_SIGN = 18
 
 
 class HelpScreen(BaseScreen):
@@ -33,6 +36,9 @@ class HelpScreen(BaseScreen):
     def body(self) -> ComposeResult:
         yield Rows(lambda width, height: list(self._rows(width)), id="help")
 
+    def on_mount(self) -> None:
+        self.query_one("#help").focus()
+
     def action_close(self) -> None:
         self.app.pop_screen()
 
@@ -42,81 +48,43 @@ class HelpScreen(BaseScreen):
         )
         yield from (Styled(line, "bold") for line in indent(intro, width, "", ""))
         if self.doctor.is_readonly:
-            words = say("Read-only: the keys that start or stop a run are switched off.")
+            words = say("Read-only: the keys that start, stop, change or write something are switched off.")
             yield from (Styled(line, "bold yellow") for line in indent(words, width, "", ""))
-        for title, keys in _sections(self.doctor.is_readonly):
-            yield Styled()
-            yield Styled(title, "bold underline")
-            for key, words in keys:
-                first, *rest = indent(words, width, "", " " * _KEY)
-                yield Styled.assemble((pad(key, _KEY), "bold"), first)
-                yield from (Styled(line) for line in rest)
-        yield from _signs()
+        is_wide = width >= WIDE_COLUMNS - 4
+        column = (width - 3) // 2 if is_wide else width
+        blocks = [_section(title, keys, column) for title, keys in key_sections(self.doctor.is_readonly)]
+        blocks.append(list(_signs(column)))
+        yield from _side_by_side(blocks, column) if is_wide else (row for block in blocks for row in block)
 
 
-def _sections(is_readonly: bool) -> Sequence[tuple[str, list[tuple[str, str]]]]:
-    everywhere = [
-        ("1 2 3 4", say("machine, profiles, runs, snapshots")),
-        ("l", say("English / 中文, at once")),
-        ("? F1", say("this help")),
-        ("Ctrl+P", say("every command, by name")),
-        ("q Ctrl+C", say("leave; runs go on")),
-        ("Shift", say("held down, the mouse selects text, to copy a command")),
-        ("↑ ↓ ⏎", say("walk through a list and open an item; PgUp and PgDn scroll; the mouse works too")),
-    ]
-    machine = [
-        ("r", say("check again")),
-        ("⏎", say("evidence, advice and symptoms of a finding")),
-        ("e", say("unfold or fold all")),
-        ("Tab", say("the facts that were read, and those that were not")),
-    ]
-    runs = [
-        ("⏎", say("watch a run")),
-        ("m c", say("mark a run, then compare another with it")),
-    ]
-    snapshots = [("⏎", say("what is in a snapshot"))]
-    profiles = [("⏎", say("the plan: every choice with its reason"))]
-    run = [
-        ("Tab", say("next pane, where panes are tabs (F5 to F8 pick one)")),
-        ("p Space", say("pause the view; the run goes on")),
-        ("g", say("loss on a logarithmic scale")),
-        ("Esc", say("back to the runs")),
-    ]
-    if not is_readonly:
-        machine[1:1] = [
-            (
-                "f",
-                say(
-                    "what can be done about a finding: each step shown first, applied after a question, undone by a key"
-                ),
-            ),
-            ("d", say("the deep check: torch really used, for a minute at most")),
-        ]
-        snapshots.append(("x", say("write this machine to a file here, redacted")))
-        profiles.append(("s", say("start a run, after a question")))
-        run.insert(1, ("s", say("stop the run, after a question: it saves and can be resumed")))
-        run.insert(2, ("r", say("resume a run that is over, after a question")))
-    return (
-        (say("Everywhere"), everywhere),
-        (say("Machine"), machine),
-        (say("Profiles"), profiles),
-        (say("Runs"), runs),
-        (say("One run"), run),
-        (say("Snapshots"), snapshots),
-    )
+def _side_by_side(blocks: Sequence[list[Styled]], width: int) -> list[Styled]:
+    """Return the blocks in two columns, in order, the first one filled to about half."""
+    total, left, right = sum(len(block) for block in blocks), list[Styled](), list[Styled]()
+    for block in blocks:
+        (left if not right and len(left) + len(block) // 2 <= total // 2 else right).extend(block)
+    return beside(left, right, width, gap=3)
 
 
-def _signs() -> Iterator[Styled]:
+def _section(title: str, keys: Sequence[tuple[str, str]], width: int) -> list[Styled]:
+    rows = [Styled(), Styled(title, "bold underline")]
+    for key, words in keys:
+        first, *rest = indent(words, width, " " * _KEY, " " * _KEY)
+        rows.append(Styled.assemble((pad(key, _KEY), "bold"), first[_KEY:]))
+        rows += [Styled(line) for line in rest]
+    return rows
+
+
+def _signs(width: int) -> Iterator[Styled]:
     yield Styled()
     yield Styled(say("Signs"), "bold underline")
-    meanings = {
+    levels = {
         "fail": say("a run would fail or go wrong"),
         "warn": say("it costs time, money or trust"),
         "note": say("good to know"),
         "unknown": say("could not look: neither good nor bad"),
     }
-    for level, meaning in meanings.items():
-        yield Styled.assemble((pad(level_label(level), _KEY), LEVEL_STYLES[level]), meaning)
+    for level, meaning in levels.items():
+        yield from _sign(level_label(level), LEVEL_STYLES[level], meaning, width)
     states = {
         "running": say("events keep coming"),
         "stalled": say("alive, but nothing was written for a minute"),
@@ -126,4 +94,10 @@ def _signs() -> Iterator[Styled]:
         "lost": say("the process is gone and left no word"),
     }
     for status, meaning in states.items():
-        yield Styled.assemble((pad(status_label(status), 18), STATUS_STYLES[status]), meaning)
+        yield from _sign(status_label(status), STATUS_STYLES[status], meaning, width)
+
+
+def _sign(label: str, style: str, meaning: str, width: int) -> Iterator[Styled]:
+    first, *rest = indent(meaning, width, " " * _SIGN, " " * _SIGN)
+    yield Styled.assemble((pad(label, _SIGN), style), first[_SIGN:])
+    yield from (Styled(line) for line in rest)

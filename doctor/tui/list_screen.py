@@ -9,6 +9,7 @@ from typing import ClassVar, Generic, TypeVar
 from rich.text import Text as Styled
 from textual import on, work
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Container
 
 from doctor.render.layout import indent
@@ -18,6 +19,7 @@ from doctor.tui.messages import Listed, Trouble
 from doctor.tui.trouble import sentence
 from doctor.tui.widgets.item_list import Item, ItemList
 from doctor.tui.widgets.rows import Head, Rows
+from runner.text import t
 
 Row = TypeVar("Row")
 
@@ -27,10 +29,13 @@ class ListScreen(BaseScreen, Generic[Row]):
 
     DEFAULT_CSS = """
     ListScreen #panes { height: 1fr; layout: horizontal; }
-    ListScreen #list { height: 1fr; width: 1fr; }
-    ListScreen #beside { height: 1fr; width: 1fr; border-left: solid ansi_bright_black; padding-left: 1; display: none; }
+    ListScreen #list { height: 1fr; width: 2fr; }
+    ListScreen #beside { height: 1fr; width: 3fr; border-left: solid ansi_bright_black; padding-left: 1; display: none; }
     ListScreen.-wide.-beside #beside { display: block; }
     """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "change_side", t("Page").msgid, key_display="Tab"),
+    ]
     HAS_PAGE: ClassVar[bool] = True
     """There is more to say of an item than its rows in the list."""
 
@@ -78,6 +83,16 @@ class ListScreen(BaseScreen, Generic[Row]):
     @property
     def has_page_beside(self) -> bool:
         return self.HAS_PAGE and self.has_class("-wide")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "change_side":
+            return self.has_page_beside and bool(self.rows)
+        return super().check_action(action, parameters)
+
+    def action_change_side(self) -> None:
+        """To the page beside the list, to scroll it, and back."""
+        beside = self.query_one("#beside", Rows)
+        (self.listed if beside.has_focus else beside).focus()
 
     def on_mount(self) -> None:
         self.set_class(self.HAS_PAGE, "-beside")

@@ -46,17 +46,21 @@ class RunPanes(BaseScreen):
     RunPanes.-narrow #panes .pane.-current { display: block; }
     RunPanes.-wide PaneBar { display: none; }
     RunPanes.-wide #panes {
-        layout: grid; grid-size: 2 2; grid-columns: 3fr 2fr; grid-rows: 3fr 2fr; grid-gutter: 0 1;
+        layout: grid; grid-size: 2 10; grid-columns: 3fr 2fr; grid-rows: 1fr; grid-gutter: 0 1;
     }
+    RunPanes.-wide #curves { row-span: 6; }
+    RunPanes.-wide #machine { row-span: 7; }
+    RunPanes.-wide #stacks { row-span: 4; }
+    RunPanes.-wide #log { row-span: 3; }
     RunPanes.-wide .pane { border-top: solid ansi_bright_black; border-title-style: bold; }
     RunPanes.-wide .pane:focus { border-top: heavy ansi_default; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "next_pane(1)", t("Pane").msgid, key_display="Tab"),
         Binding("shift+tab", "next_pane(-1)", t("Previous pane").msgid, show=False),
-        Binding("g", "log_scale", t("Log y").msgid),
+        Binding("g", "log_scale", t("Log scale").msgid),
         Binding("i", "icicle", t("Icicle").msgid),
-        Binding("o", "output", t("Log").msgid),
+        Binding("o", "output", t("Trainer log").msgid),
         Binding("f5", "show_pane('curves')", t("Curves").msgid, show=False),
         Binding("f6", "show_pane('machine')", t("GPU and host").msgid, show=False),
         Binding("f7", "show_pane('stacks')", t("Stacks").msgid, show=False),

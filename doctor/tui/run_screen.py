@@ -90,7 +90,7 @@ class RunScreen(RunActs):
             self.refresh_bindings()
         if self.moment is None:
             self.show_live()
-        self.query_one(TimeBar).redraw()
+        self.query_one(TimeBar).show_time()
 
     @on(PastRead)
     def _show_past(self, message: PastRead) -> None:

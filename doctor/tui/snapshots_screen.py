@@ -106,7 +106,7 @@ class SnapshotsScreen(ListScreen[SnapshotRow]):
 
     @work(group="read")
     async def _read(self, key: str) -> None:
-        width = self.size.width // 2 - 6 if self.has_page_beside else max(40, self.size.width - 8)
+        width = self.size.width * 3 // 5 - 6 if self.has_page_beside else max(40, self.size.width - 8)
         source = self.doctor.source
         lines: Sequence[str]
         try:

@@ -100,7 +100,7 @@ class TimeTravel(RunPanes):
         else:
             self.moment = max(span[0], at)
             self._look_back()
-        self.query_one(TimeBar).redraw()
+        self.query_one(TimeBar).show_time()
         self.refresh_bindings()
 
     # -- playing
@@ -113,13 +113,13 @@ class TimeTravel(RunPanes):
                 (s for s in SPEEDS if s * PLAYED_IN_S >= last - first), SPEEDS[-1]
             )
             self.show_moment(first if self.moment is None else self.moment)
-        self.query_one(TimeBar).redraw()
+        self.query_one(TimeBar).show_time()
 
     def action_speed(self) -> None:
         """The next speed; after the last the first."""
         index = SPEEDS.index(self.speed) + 1 if self.speed else 0
         self.speed = SPEEDS[index % len(SPEEDS)]
-        self.query_one(TimeBar).redraw()
+        self.query_one(TimeBar).show_time()
 
     def play_on(self) -> None:
         """A tick of the clock: go on, unless the moment before is still being read."""

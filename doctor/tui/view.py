@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doctor.expectations import Expected, mfu
 from runner.alerts import Alert
+from runner.curve import Curve, smoothed
 from runner.events import RunEvent
-from runner.state import Curve, RunState
+from runner.state import RunState
 from runner.text import Text, t
 from runner.verdict import Verdict, is_worth_saying, verdict_of
 
@@ -29,6 +30,9 @@ class Series(NamedTuple):
 
     steps: tuple[float, ...] = ()
     values: tuple[float, ...] = ()
+
+    def smoothed(self) -> list[float]:
+        return smoothed(self.values)
 
 
 NO_POINTS = Series()
@@ -79,6 +83,8 @@ class RunView:
     mfu_why: Text | None = None
     """Why there is none."""
     expected: Expected | None = None
+    memory: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """The first steps' peak, foretold and measured: the ``memory`` event."""
     host: dict[str, Any] = dataclasses.field(default_factory=dict)
     gpus: dict[str, Any] = dataclasses.field(default_factory=dict)
     stacks: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -153,6 +159,7 @@ def view_of(state: RunState, name: str, status: str, now: float, expected: Expec
         mfu=None if isinstance(use, Text) else use,
         mfu_why=use if isinstance(use, Text) else None,
         expected=expected,
+        memory=state.memory,
         host=state.host,
         gpus=state.gpus,
         stacks=state.stacks,

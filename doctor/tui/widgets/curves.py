@@ -20,7 +20,7 @@ def curve_rows(view: RunView, width: int, height: int, is_log: bool = False) -> 
     if lower < 4:
         return rows
     cells = (width - 2) // 3
-    left = _small(say("learning rate"), view.lr, cells, lower)
+    left = _small(say("learning rate"), view.lr, cells, lower, is_noisy=False)
     middle = _small(say("grad norm"), view.grad_norm, cells, lower)
     right = _throughput(view, width - 2 - 2 * cells, lower)
     return rows + beside(beside(left, middle, cells), right, 2 * cells + 1)
@@ -45,13 +45,15 @@ def loss_rows(view: RunView, width: int, height: int, is_log: bool = False) -> l
     return chart(lines, width, height, title, is_log, say("no loss yet"))
 
 
-def _small(name: str, series: Series, width: int, height: int) -> list[Styled]:
+def _small(name: str, series: Series, width: int, height: int, is_noisy: bool = True) -> list[Styled]:
     title = Styled(name, "bold")
     if series.values:
         title.append(f" {short_number(series.values[-1])}", "")
-    return chart(
-        [Line(series.steps, series.values, "joined", "green")], width, height, title, empty=say("nothing yet")
-    )
+    lines = [Line(series.steps, series.values, "joined", "green")]
+    if is_noisy:  # a joined line of noise is a block of dots
+        raw = Line(series.steps, series.values, "dots", "dim")
+        lines = [raw, Line(series.steps, series.smoothed(), "joined", "green")]
+    return chart(lines, width, height, title, empty=say("nothing yet"))
 
 
 def _throughput(view: RunView, width: int, height: int) -> list[Styled]:

@@ -146,7 +146,6 @@ def _values() -> Sequence[Value]:
         Value("NVLink", ("nvlink_rx_bytes_per_s", "nvlink_tx_bytes_per_s"), _rates),
         Value(say("SM, tensor"), ("sm_active_pct", "tensor_active_pct"), _shares),
         Value("ECC", ("ecc_uncorrected_volatile",), _ecc),
-        Value("Xid", ("xid",), lambda read: f"{read[0]:.0f}"),
         Value("MIG", ("mig_enabled",), lambda read: say("on") if read[0] else say("off")),
     )
 
@@ -165,7 +164,7 @@ def _shares(read: list[float | None]) -> str:
 
 
 def _ecc(read: list[float | None]) -> str:
-    return say(t("{count} errors that could not be corrected", count=int(read[0] or 0)))
+    return say(t("uncorrected errors: {count}", count=int(read[0] or 0)))
 
 
 def _missing(cards: list[dict[str, Any]], width: int) -> Iterator[Styled]:
@@ -194,7 +193,7 @@ def _processes(view: RunView, width: int) -> Iterator[Styled]:
         )
         command = process.get("command")
         if command is None:
-            row.append("? " + say("belongs to someone outside this container"), "magenta")
+            row.append("? " + say("of someone outside this container"), "magenta")
         else:
             row.append(printable(str(command)))
         yield row

@@ -28,26 +28,29 @@ def host_rows(view: RunView, width: int) -> Iterator[Styled]:
     yield from _cpu(host)
     yield from _memory(host, width)
     yield from _rates(host)
-    counts = (number(host.get("processes")), number(host.get("threads")))
-    if counts[0] is not None:
-        shown = "?" if counts[1] is None else f"{counts[1]:.0f}"
-        yield label_row(
-            "", say(t("processes {processes} · threads {threads}", processes=int(counts[0]), threads=shown))
-        )
     yield from unread_rows(host.get("unread"), _names(), width)
     yield from _missing(host, width)
 
 
 def _cpu(host: dict[str, Any]) -> Iterator[Styled]:
     cpu, cores = number(host.get("cpu_pct")), number(host.get("cpu_cores_usable"))
+    words = []
     if cpu is not None and cores is not None:
-        yield label_row("CPU", say(t("{used} of {cores} cores", used=f"{cpu / 100:.1f}", cores=f"{cores:g}")))
+        words.append(say(t("{used} of {cores} cores", used=f"{cpu / 100:.1f}", cores=f"{cores:g}")))
     elif cpu is not None:
-        yield label_row("CPU", say(t("{percent} % of one core", percent=f"{cpu:.0f}")))
+        words.append(say(t("{percent} % of one core", percent=f"{cpu:.0f}")))
+    processes, threads = number(host.get("processes")), number(host.get("threads"))
+    if processes is not None:
+        shown = "?" if threads is None else f"{threads:.0f}"
+        words.append(
+            say(t("processes {processes} · threads {threads}", processes=int(processes), threads=shown))
+        )
+    if words:
+        yield label_row("CPU", " · ".join(words))
     stopped = number(host.get("cpu_throttled_pct"))
     if stopped is not None:
-        words = say(t("stopped at its limit in {share} % of the periods", share=f"{stopped:.0f}"))
-        yield label_row("", words, "yellow" if stopped >= STOPPED_OFTEN_PCT else "")
+        limit = say(t("stopped at its limit in {share} % of the periods", share=f"{stopped:.0f}"))
+        yield label_row("", limit, "yellow" if stopped >= STOPPED_OFTEN_PCT else "")
 
 
 def _memory(host: dict[str, Any], width: int) -> Iterator[Styled]:
@@ -65,22 +68,26 @@ def _memory(host: dict[str, Any], width: int) -> Iterator[Styled]:
 
 def _rates(host: dict[str, Any]) -> Iterator[Styled]:
     free = number(host.get("disk_free_bytes"))
-    if free is not None:
-        yield label_row(say("disk free"), human_bytes(free))
-    for label, reading, writing in (
-        (say("disk"), "disk_read_bytes_per_s", "disk_write_bytes_per_s"),
-        (say("network"), "network_rx_bytes_per_s", "network_tx_bytes_per_s"),
-    ):
-        both = [number(host.get(key)) for key in (reading, writing)]
-        if any(one is not None for one in both):
-            shown = ["?" if one is None else human_bytes(one) + "/s" for one in both]
-            yield label_row(label, say(t("in {read} · out {written}", read=shown[0], written=shown[1])))
+    disk = [] if free is None else [say(t("{size} free", size=human_bytes(free)))]
+    disk += _in_and_out(host, "disk_read_bytes_per_s", "disk_write_bytes_per_s")
+    network = _in_and_out(host, "network_rx_bytes_per_s", "network_tx_bytes_per_s")
+    for label, words in ((say("disk"), disk), (say("network"), network)):
+        if words:
+            yield label_row(label, " · ".join(words))
+
+
+def _in_and_out(host: dict[str, Any], reading: str, writing: str) -> list[str]:
+    both = [number(host.get(key)) for key in (reading, writing)]
+    if both == [None, None]:
+        return []
+    shown = ["?" if one is None else human_bytes(one) + "/s" for one in both]
+    return [say(t("in {read} · out {written}", read=shown[0], written=shown[1]))]
 
 
 def _names() -> dict[str, str]:
     return {
         "memory_used_bytes": say("host memory"),
-        "disk_free_bytes": say("disk free"),
+        "disk_free_bytes": say("disk"),
         "cpu_throttled_pct": say("CPU limit"),
         "disk_read_bytes_per_s": say("disk"),
         "disk_write_bytes_per_s": say("disk"),

@@ -16,8 +16,8 @@ from runner.strings import printable
 
 def machine_rows(view: RunView, width: int) -> list[Styled]:
     """Return the panel's rows; long ones are cut by the panel."""
-    split = list(_split(view, width))
-    return [*gpu_rows(view, width), Styled(), *host_rows(view, width), *([Styled(), *split] if split else [])]
+    blocks = [list(rows) for rows in (gpu_rows(view, width), _split(view, width), host_rows(view, width))]
+    return [row for block in blocks if block for row in (*block, Styled())][:-1]
 
 
 def _split(view: RunView, width: int) -> Iterator[Styled]:

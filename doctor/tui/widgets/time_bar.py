@@ -34,9 +34,15 @@ class TimeBar(Head, can_focus=False):
         self._read, self._go = read, go
         self._begin, self._cells = 0, 1
 
+    def show_time(self) -> None:
+        """Draw anew; gone where there is no time to show."""
+        is_shown = self._read() is not None
+        if self.display != is_shown:
+            self.display = is_shown  # laid out first; the new size draws it
+        self.redraw()
+
     def draw(self, width: int, height: int) -> Sequence[Styled]:
         time = self._read()
-        self.display = time is not None
         if time is None:
             return ()
         here = clock((time.last if time.at is None else time.at) - time.first)
