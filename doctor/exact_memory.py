@@ -14,18 +14,8 @@ import msgspec
 
 import runner.child
 from doctor.probes.deep_child import Ended, run_child, signal_name
-from runner.estimate import (
-    BLAS_WORKSPACE_BYTES,
-    CUDA_CONTEXT_BYTES,
-    CUDA_CONTEXT_RANGE,
-    NCCL_BYTES,
-    RESERVED_SHARE,
-    RESERVED_SHARE_HIGH,
-    MemoryEstimate,
-    MemoryRequest,
-    Part,
-    estimate,
-)
+from runner.estimate import MemoryEstimate, MemoryRequest, estimate
+from runner.estimate_outside import Part, outside_parts, with_outside
 from runner.model_shapes import UnknownArchitecture
 from runner.text import Text, t
 
@@ -35,7 +25,7 @@ TRACE_ERROR = 0.05
 SMALL_BATCHES = (1, 2)
 """Really run where the model cannot be walked; the peak of each phase is a straight line in the batch."""
 _PROGRAM = Path(next(iter(runner.child.__path__))) / "trace_memory.py"
-_FIELDS = (
+REQUEST_FIELDS = (
     "config", "task", "num_labels", "sequence_length", "precision", "optimizer", "attention",
     "gradient_checkpointing", "accumulation", "lora_rank", "device",
 )  # fmt: skip
@@ -103,7 +93,7 @@ def _ask(
     request: MemoryRequest, sizes: Sequence[int], mode: str, python: str, environ: Mapping[str, str], cwd: Path,
     limit_s: float,
 ) -> tuple[list[dict[str, Any]], str]:  # fmt: skip
-    question = {name: getattr(request, name) for name in _FIELDS}
+    question = {name: getattr(request, name) for name in REQUEST_FIELDS}
     question |= {"batch_sizes": list(sizes), "mode": mode}
     quiet = {**environ, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "TOKENIZERS_PARALLELISM": "false"}
     argv = [python, "-B", str(_PROGRAM), msgspec.json.encode(question).decode()]
@@ -132,14 +122,11 @@ def as_estimate(request: MemoryRequest, traced: Traced) -> MemoryEstimate:
     phase = max(phases, key=lambda name: phases[name])
     sharded = _sharding_saves(request)
     tensors = max(0, phases[phase] - sharded)
-    outside = _outside(request, tensors)
-    low, high = tensors * (1 - TRACE_ERROR), tensors * (1 + TRACE_ERROR)
-    if request.device == "cuda":
-        low += CUDA_CONTEXT_RANGE[0]
-        high = high * (1 + RESERVED_SHARE_HIGH) + CUDA_CONTEXT_RANGE[1] + BLAS_WORKSPACE_BYTES
+    outside = outside_parts(request, tensors)
+    low, high = with_outside(request, tensors * (1 - TRACE_ERROR), tensors * (1 + TRACE_ERROR))
     return MemoryEstimate(
         source="traced" if traced.mode == "fake" else "small real steps",
-        peak_bytes=tensors + sum(part.size_bytes for part in outside), low_bytes=int(low), high_bytes=int(high),
+        peak_bytes=tensors + sum(part.size_bytes for part in outside), low_bytes=low, high_bytes=high,
         allocated_bytes=tensors, phase=phase, phases=phases,
         parts=(*_tensor_parts(row, phase, phases[phase], sharded), *outside),
         layers_bytes=tuple(row["layers_bytes"]), parameters=row["parameters"],
@@ -190,18 +177,3 @@ def _why(name: str, row: Mapping[str, Any]) -> Text:
         "sharding": lambda: t("by the arithmetic: what several cards or offloading change on one card"),
     }  # fmt: skip
     return texts[name]()
-
-
-def _outside(request: MemoryRequest, tensors: int) -> list[Part]:
-    if request.device == "cpu":
-        return []
-    context = CUDA_CONTEXT_BYTES + BLAS_WORKSPACE_BYTES + (NCCL_BYTES if request.cards > 1 else 0)
-    return [
-        Part(name="context", size_bytes=context, why=t("CUDA context, loaded kernels and library workspaces (assumed: {low} to {high} MiB)", low=CUDA_CONTEXT_RANGE[0] >> 20, high=CUDA_CONTEXT_RANGE[1] >> 20)),
-        Part(name="rounding", size_bytes=int(tensors * RESERVED_SHARE), why=t("held by the caching allocator beyond what tensors ask for (assumed: {share} %)", share=round(RESERVED_SHARE * 100))),
-    ]  # fmt: skip
-
-
-def peak_of(request: MemoryRequest, traced: Traced) -> Callable[[int], int]:
-    """Return what gives the expected peak of any batch."""
-    return lambda batch: as_estimate(msgspec.structs.replace(request, batch_size=batch), traced).peak_bytes

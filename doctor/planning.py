@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from doctor.card_choice import card_rows
-from doctor.exact_memory import NoTrace, as_estimate, peak_of, trace
+from doctor.card_choice import CardRow, card_rows
+from doctor.card_state import CardState, card_state, cpu_state, limited
+from doctor.corrected import corrected
+from doctor.corrections import Kept, Measurement, correction_for, key_of, read_kept, store_path, tuned_for
+from doctor.exact_memory import NoTrace, as_estimate, trace
 from doctor.machine_facts import machine_facts, visible_gpus
-from doctor.memory_plan import CardState, MemoryPlan, card_state, plan_for
+from doctor.memory_plan import MemoryPlan, plan_for
 from doctor.model import Snapshot
 from doctor.model_config import FoundConfig, config_of_profile, find_config, hub_cache
 from doctor.running import find_profile
-from runner.estimate import MemoryRequest, estimate
+from runner.estimate import MemoryEstimate, MemoryRequest, Precision, estimate
 from runner.model_shapes import UnknownArchitecture
 from runner.plan import Plan, make_plan
 from runner.profile import load_profile
@@ -35,12 +39,18 @@ class PlanOptions(msgspec.Struct, frozen=True, kw_only=True):
     all_cards: bool = False
     samples: int = DEFAULT_SAMPLES
     prices: dict[str, float] = {}
+    on_cpu: bool = False
+    """Train on the CPU, in the machine's memory."""
+    memory_limit_bytes: int | None = None
+    """As if the device had no more."""
+    recorded: bool = False
+    """The machine is a file: what was measured here is not about it."""
 
 
 def request_of_profile(
-    name: str, overrides: tuple[str, ...], snapshot: Snapshot
+    name: str, overrides: tuple[str, ...], snapshot: Snapshot, on_cpu: bool = False
 ) -> tuple[FoundConfig, MemoryRequest]:
-    """Return a profile's model and the step that ``doctor run`` would take with it on a GPU.
+    """Return a profile's model and the step that ``doctor run`` would take with it on a GPU, or on this machine's CPU.
 
     Raises:
         doctor.launch.LaunchError: no such profile.
@@ -49,7 +59,7 @@ def request_of_profile(
     """
     plan = make_plan(load_profile(find_profile(name), overrides), machine_facts(snapshot.facts), "")
     found = config_of_plan(plan, snapshot)
-    return found, request_of_plan(plan, found)
+    return found, request_of_plan(plan, found, on_cpu)
 
 
 def config_of_plan(plan: Plan, snapshot: Snapshot) -> FoundConfig:
@@ -59,14 +69,14 @@ def config_of_plan(plan: Plan, snapshot: Snapshot) -> FoundConfig:
     return config_of_profile(plan.profile.model, cache_of(os.environ), folders)
 
 
-def request_of_plan(plan: Plan, found: FoundConfig) -> MemoryRequest:
+def request_of_plan(plan: Plan, found: FoundConfig, on_cpu: bool = False) -> MemoryRequest:
     """Return the step that the trainer takes. Planned for a machine without a GPU, it is the one it would take on one."""
     model, train, settings = plan.profile.model, plan.profile.train, plan.settings
     has_gpu = settings.device == "cuda"
     return MemoryRequest(
         config=found.config, task=model.task, num_labels=max(2, len(plan.profile.data.labels)),
         batch_size=settings.micro_batch_size, sequence_length=train.max_length,
-        precision=settings.precision if has_gpu or train.precision != "auto" else "bf16",  # type: ignore[arg-type]
+        precision=settings.precision if has_gpu or on_cpu or train.precision != "auto" else "bf16",  # type: ignore[arg-type]
         optimizer="adamw" if settings.fused or not has_gpu else "adamw-foreach",
         attention="eager" if model.attention == "eager" else "auto",
         gradient_checkpointing=model.gradient_checkpointing,
@@ -84,15 +94,64 @@ def config_of_model(name: str) -> FoundConfig:
     return find_config(name, cache_of(os.environ))
 
 
+def default_precision(on_cpu: bool, card: CardState | None) -> Precision:
+    """Return what a model is trained in when nobody says: 16 bits, but for a CPU that has no unit for them."""
+    return "fp32" if on_cpu and not (card and card.has_bf16) else "bf16"
+
+
 def default_task(config: Mapping[str, object]) -> str:
     """Return what a model is for when nobody says: decoders write on, encoders classify."""
     return "causal-lm" if config.get("model_type") in DECODERS else "classification"
 
 
-def best_card(snapshot: Snapshot) -> CardState | None:
-    """Return the visible card with the most free memory; None: there is none that could be read."""
-    states = [state for gpu in visible_gpus(snapshot.facts) if (state := card_state(gpu)) is not None]
-    return max(states, key=lambda one: one.free_bytes, default=None)
+def device_of(snapshot: Snapshot, options: PlanOptions) -> CardState | None:
+    """Return the visible card with the most free memory, or the CPU where that is asked for; None: none could be read."""
+    if options.on_cpu:
+        device = cpu_state(snapshot.facts)
+    else:
+        states = [state for gpu in visible_gpus(snapshot.facts) if (state := card_state(gpu)) is not None]
+        device = max(states, key=lambda one: one.free_bytes, default=None)
+    return limited(device, options.memory_limit_bytes) if device else None
+
+
+def placed(request: MemoryRequest, options: PlanOptions) -> MemoryRequest:
+    """Return the request as the device takes it."""
+    return msgspec.structs.replace(request, device="cpu") if options.on_cpu else request
+
+
+class Foretold(NamedTuple):
+    """A prediction for any batch of one request."""
+
+    at: Callable[[int], MemoryEstimate]
+    counted: MemoryEstimate | None
+    """By arithmetic, for the batch asked for; None: it does not know the architecture."""
+    notes: tuple[Text, ...] = ()
+
+
+def foretell(
+    request: MemoryRequest, snapshot: Snapshot, options: PlanOptions, environ: Mapping[str, str], with_line: bool = True
+) -> Foretold:  # fmt: skip
+    """Predict by arithmetic, or by tracing where an exact answer is asked for.
+
+    Raises:
+        UnknownArchitecture: the arithmetic does not know the model and no exact answer was asked for.
+        doctor.exact_memory.NoTrace: an exact one was asked for and neither way worked.
+    """
+    replace = msgspec.structs.replace
+    if not options.exact:
+        return Foretold(lambda batch: estimate(replace(request, batch_size=batch)), estimate(request))
+    python = snapshot.facts.python.value
+    if python is None or not python.executable:
+        raise NoTrace(t("no Python with torch and transformers was found; name one with --python PATH"))
+    traced = trace(request, python.executable, environ, Path.cwd(), with_line=with_line)
+    notes: tuple[Text, ...] = ()
+    if traced.mode == "real":
+        notes = (t("the model could not be walked with fake tensors ({why}): batches of 1 and 2 were really run on the CPU, and the rest is a straight line through them", why=traced.why_real),)  # fmt: skip
+    try:
+        counted = estimate(request)
+    except UnknownArchitecture:
+        counted = None
+    return Foretold(lambda batch: as_estimate(replace(request, batch_size=batch), traced), counted, notes)
 
 
 def plan_memory(
@@ -101,43 +160,56 @@ def plan_memory(
     snapshot: Snapshot,
     options: PlanOptions,
     environ: Mapping[str, str],
+    measured: Measurement | None = None,
 ) -> MemoryPlan:
-    """Predict, hold against this machine's card, and against every card of the table where asked.
+    """Predict, hold against this machine's device, and against every card of the table where asked.
+
+    ``measured``: what was just measured of this very request. What was kept of earlier ones is used too.
 
     Raises:
         UnknownArchitecture: the arithmetic does not know the model and no exact answer was asked for.
         doctor.exact_memory.NoTrace: an exact one was asked for and neither way worked.
     """
-    card, notes = best_card(snapshot), list(_notes(request, snapshot))
-    try:
-        counted = estimate(request)
-    except UnknownArchitecture:
-        if not options.exact:
-            raise
-        counted = None
-    if options.exact:
-        python = snapshot.facts.python.value
-        if python is None or not python.executable:
-            raise NoTrace(t("no Python with torch and transformers was found; name one with --python PATH"))
-        traced = trace(request, python.executable, environ, Path.cwd(), with_line=card is not None)
-        if traced.mode == "real":
-            notes.append(t("the model could not be walked with fake tensors ({why}): batches of 1 and 2 were really run on the CPU, and the rest is a straight line through them", why=traced.why_real))  # fmt: skip
-        plan = plan_for(
-            found.name, found.source, request, as_estimate(request, traced), card, peak_of(request, traced)
-        )
-        plan = msgspec.structs.replace(plan, arithmetic=counted)
-    else:
-        assert counted is not None
-        plan = plan_for(found.name, found.source, request, counted, card)
-    rows = tuple(card_rows(request, options.samples, options.prices)) if options.all_cards and counted else ()
-    return msgspec.structs.replace(plan, cards=rows, samples=options.samples, notes=tuple(notes))
+    request, card = placed(request, options), device_of(snapshot, options)
+    foretold = foretell(request, snapshot, options, environ, with_line=card is not None)
+    notes = [*_notes(request, snapshot, options), *foretold.notes]
+    kept, trouble = Kept(), None
+    if card is not None and not options.recorded:
+        kept, trouble = read_kept(store_path(environ))
+    at, now = foretold.at, foretold.at(request.batch_size)
+    tuned = None
+    if card is not None:
+        key = key_of(request, card.name, torch_version(snapshot), now.source)
+        measured = measured or correction_for(kept, key)
+        tuned = tuned_for(kept.tuned, key, request.sequence_length)
+    if measured is not None:
+        at = _corrected_by(foretold.at, request, measured)
+    plan = plan_for(found.name, found.source, request, at(request.batch_size), card, lambda batch: at(batch).peak_bytes)  # fmt: skip
+    rows: tuple[CardRow, ...] = ()
+    if options.all_cards and foretold.counted:
+        rows = tuple(card_rows(request, options.samples, options.prices))
+    return msgspec.structs.replace(
+        plan, arithmetic=foretold.counted if options.exact else None, correction=measured, tuned=tuned, cards=rows,
+        samples=options.samples, notes=(*notes, *([trouble] if trouble else [])),
+    )  # fmt: skip
 
 
-def _notes(request: MemoryRequest, snapshot: Snapshot) -> list[Text]:
+def _corrected_by(
+    at: Callable[[int], MemoryEstimate], request: MemoryRequest, measured: Measurement
+) -> Callable[[int], MemoryEstimate]:
+    return lambda batch: corrected(at(batch), msgspec.structs.replace(request, batch_size=batch), measured)
+
+
+def torch_version(snapshot: Snapshot) -> str:
+    torch = snapshot.facts.torch.value
+    return torch.version if torch else ""
+
+
+def _notes(request: MemoryRequest, snapshot: Snapshot, options: PlanOptions) -> list[Text]:
     """Return what a reader must know to take the numbers for what they are."""
     gpus = snapshot.facts.gpus
     notes = []
-    if gpus.status == "failed":
+    if gpus.status == "failed" and not options.on_cpu:
         notes.append(t("the cards here could not be read: {why}", why=str(gpus.why or "-")))
     elif gpus.value is not None and any(gpu.mig_enabled for gpu in gpus.value.items):
         notes.append(t("MIG is on: a process sees an instance's share of the card, not all of its memory"))
@@ -146,6 +218,8 @@ def _notes(request: MemoryRequest, snapshot: Snapshot) -> list[Text]:
         notes.append(
             t("the model has {limit} positions: {length} tokens are more than it can take", limit=limit, length=request.sequence_length)
         )  # fmt: skip
+    if options.memory_limit_bytes is not None:
+        notes.append(t("as if the device had {size} MB, as asked for", size=options.memory_limit_bytes >> 20))
     if request.cards > 1:
         notes.append(t("the batch is what each of the {count} cards takes", count=request.cards))
     return notes

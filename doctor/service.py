@@ -6,15 +6,16 @@ Imports stay inside the functions: ``doctor check`` must not pay for what ``doct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from doctor.apply import Applied, Confirm, Tell
     from doctor.article_formula import Comparison
     from doctor.command_run import CommandOptions
+    from doctor.corrections import Measurement
     from doctor.cure import Proposal, Turn
     from doctor.environments import EnvironmentList
     from doctor.expectations import Expected
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
     from doctor.launch import StartedRun
     from doctor.lint.rewrites import Proposal as LintProposal
     from doctor.lint.rewrites import Rewritten
+    from doctor.measuring import Measured
     from doctor.memory_plan import MemoryPlan
     from doctor.model import Change, Finding, Fix, JournalEntry, Report, Snapshot, Step
     from doctor.model_config import FoundConfig
+    from doctor.model_export import OnnxOptions
+    from doctor.model_work import Source
     from doctor.planning import PlanOptions
     from doctor.process_watch import ProcessWatcher
     from doctor.prove import Proved
@@ -46,9 +50,12 @@ if TYPE_CHECKING:
     from doctor.snapshots.restore_plan import RestorePlan
     from doctor.snapshots.verify import Level, Verification
     from doctor.staging import Staged
+    from doctor.tuning import Compared, TunedBatch
     from doctor.watching import RunSummary, RunWatcher
     from doctor.wheelhouse import Wheelhouse
+    from runner.alert_settings import AlertsSection
     from runner.command_plan import CommandPlan
+    from runner.deploy.records import Exported
     from runner.estimate import MemoryRequest
     from runner.rundir import RunDir
     from runner.text import Text
@@ -256,11 +263,13 @@ def plan_command(
     return plan_command(argv, snapshot, options), snapshot
 
 
-def start_command(plan: CommandPlan, snapshot: Snapshot, run_dir: Path | None = None) -> StartedRun:
+def start_command(
+    plan: CommandPlan, snapshot: Snapshot, run_dir: Path | None = None, alerts: AlertsSection | None = None
+) -> StartedRun:
     """Make the run directory of a command and start what supervises it. Raises doctor.launch.LaunchError."""
     from doctor.command_run import begin_command
 
-    return begin_command(plan, snapshot, run_dir)
+    return begin_command(plan, snapshot, run_dir, alerts=alerts)
 
 
 def prove(
@@ -388,33 +397,88 @@ def write_report(watcher: RunWatcher) -> tuple[Path | None, Text | None]:
     return write_page(watcher.run, report_text(watcher, "html"))
 
 
+# -- out of the door
+# ---------------------------------------------------------------------------------------------
+def find_model(name: str) -> Source:
+    """Return the model that a run, a folder or an ONNX file means. Raises FileNotFoundError, LaunchError."""
+    from doctor.model_work import find_source
+
+    return find_source(name)
+
+
+def export_onnx(
+    source: Source, options: OnnxOptions, python: str | None, tell: Callable[[Text], None]
+) -> Exported:
+    """Write a model's ONNX files, compared with torch. Raises LaunchError, BadPython."""
+    from doctor.model_export import export_onnx
+
+    return export_onnx(source, options, python, tell)
+
+
+def predict(source: Source, request: dict[str, Any], python: str | None) -> Iterator[dict[str, Any]]:
+    """Yield what a model answers; see :func:`doctor.model_export.predict`. Raises LaunchError, BadPython."""
+    from doctor.model_export import predict
+
+    return predict(source, request, python)
+
+
+def files_to_share(source: Source) -> dict[str, Path]:
+    """Return what of a finished model is copied or sent, by its name there."""
+    from doctor.model_export import files_to_share
+
+    return files_to_share(source)
+
+
+def copy_model(source: Source, target: Path) -> Path:
+    """Copy a finished model to a new folder. Raises LaunchError."""
+    from doctor.model_export import copy_model
+
+    return copy_model(source, target)
+
+
+def upload_model(source: Source, repository: str, public: bool, python: str | None) -> str:
+    """Send a finished model to a hub repository; return its address. Raises LaunchError, BadPython."""
+    from doctor.model_export import upload_model
+
+    return upload_model(source, repository, public, python)
+
+
 # -- will it fit
 # ---------------------------------------------------------------------------------------------
-def model_request(name: str) -> tuple[FoundConfig, MemoryRequest]:
-    """Return a model's configuration and a step with it as asked for by default (batch 32, 512 tokens, bf16).
+def model_request(
+    name: str, snapshot: Snapshot | None = None, options: PlanOptions | None = None
+) -> tuple[FoundConfig, MemoryRequest]:
+    """Return a model's configuration and a step with it as asked for by default (batch 32, 512 tokens, 16 bits).
 
     Raises:
         doctor.model_config.NoConfig: the configuration is neither here nor in the table.
     """
-    from doctor.planning import config_of_model, default_task
+    from doctor.planning import config_of_model, default_precision, default_task, device_of
     from runner.estimate import MemoryRequest
 
     found = config_of_model(name)
-    return found, MemoryRequest(config=found.config, task=default_task(found.config), precision="bf16")
+    on_cpu = options is not None and options.on_cpu
+    card = device_of(snapshot, options) if snapshot is not None and options is not None else None
+    precision = default_precision(on_cpu, card)
+    return found, MemoryRequest(config=found.config, task=default_task(found.config), precision=precision)
 
 
 def profile_request(
-    profile: str, overrides: Sequence[str], snapshot: Snapshot
+    profile: str, overrides: Sequence[str], snapshot: Snapshot, on_cpu: bool = False
 ) -> tuple[FoundConfig, MemoryRequest]:
     """Return a profile's model and the step that ``doctor run`` would take. Raises as
     :func:`doctor.planning.request_of_profile`."""
     from doctor.planning import request_of_profile
 
-    return request_of_profile(profile, tuple(overrides), snapshot)
+    return request_of_profile(profile, tuple(overrides), snapshot, on_cpu)
 
 
 def plan_memory(
-    found: FoundConfig, request: MemoryRequest, snapshot: Snapshot, options: PlanOptions | None = None
+    found: FoundConfig,
+    request: MemoryRequest,
+    snapshot: Snapshot,
+    options: PlanOptions | None = None,
+    measured: Measurement | None = None,
 ) -> MemoryPlan:
     """Predict a step's peak memory and hold it against the machine's card and, where asked, every known card.
 
@@ -425,7 +489,40 @@ def plan_memory(
     from doctor.planning import PlanOptions, plan_memory
     from doctor.probes import Context
 
-    return plan_memory(found, request, snapshot, options or PlanOptions(), Context().environ)
+    return plan_memory(found, request, snapshot, options or PlanOptions(), Context().environ, measured)
+
+
+def measure_memory(
+    request: MemoryRequest,
+    snapshot: Snapshot,
+    options: PlanOptions,
+    limit_s: float,
+    told: Callable[[Measured], None],
+) -> Compared:
+    """Run real steps at growing batch on this machine's device, and keep how far the prediction was off.
+
+    Raises:
+        doctor.measuring.CannotMeasure: there is no device, or a step could not be run.
+        UnknownArchitecture, NoTrace: as :func:`plan_memory`.
+    """
+    from doctor.probes import Context
+    from doctor.tuning import measure_here
+
+    return measure_here(request, snapshot, options, Context().environ, limit_s, told)
+
+
+def tune_batch(
+    request: MemoryRequest,
+    snapshot: Snapshot,
+    options: PlanOptions,
+    limit_s: float,
+    told: Callable[[Measured], None],
+) -> TunedBatch:
+    """Find the largest micro-batch by trying, and keep it. Raises doctor.measuring.CannotMeasure."""
+    from doctor.probes import Context
+    from doctor.tuning import tune_here
+
+    return tune_here(request, snapshot, options, Context().environ, limit_s, told)
 
 
 def plan_memory_of(

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from runner.estimate_outside import Part, outside_parts, with_outside
 from runner.estimate_parts import (
     activations_per_layer,
     gradient_bytes,
@@ -26,18 +27,6 @@ from runner.estimate_parts import (
 from runner.model_shapes import Shape, shape_of
 from runner.text import Text, t
 
-MIB = 1 << 20
-
-CUDA_CONTEXT_BYTES = 500 * MIB
-"""Context and loaded kernels of one process: 300 to 700 MiB by card and CUDA release, in nvidia-smi but not in torch."""
-CUDA_CONTEXT_RANGE = (300 * MIB, 700 * MIB)
-BLAS_WORKSPACE_BYTES = 40 * MIB
-"""cuBLAS and cuBLASLt workspaces: 8 MiB by default, 32 MiB more on Hopper (torch.cuda docs, CUBLAS_WORKSPACE_CONFIG)."""
-NCCL_BYTES = 300 * MIB
-"""NCCL's buffers on each card once two or more talk: some hundred MiB, by channels and links. An assumption."""
-RESERVED_SHARE = 0.04
-"""What the caching allocator holds over what tensors ask for: 2 MiB blocks, holes. More where lengths vary."""
-RESERVED_SHARE_HIGH = 0.12
 ARITHMETIC_ERROR = 0.15
 """How far this arithmetic may be off, of the tensors (benchmarks/memory.py holds it to that)."""
 
@@ -69,15 +58,6 @@ class MemoryRequest(msgspec.Struct, frozen=True, kw_only=True):
     """With several cards: ``zero3`` is FSDP's full sharding."""
     offload: bool = False
     """Optimizer states (and the update) in the host's memory."""
-
-
-class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """One piece of the peak."""
-
-    name: str
-    """weights, gradients, optimizer, activations, logits, workspace, context, rounding."""
-    size_bytes: int
-    why: Text
 
 
 class MemoryEstimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,13 +93,13 @@ def estimate(request: MemoryRequest) -> MemoryEstimate:
     phases = phase_parts(request, shape)
     phase = max(phases, key=lambda name: sum(phases[name].values()))
     allocated = sum(phases[phase].values())
-    outside = _outside(request, allocated)
-    parts = tuple(
+    tensors = (
         Part(name=name, size_bytes=size, why=_why(name, request, shape))
-        for name, size in {**phases[phase], **outside}.items()
+        for name, size in phases[phase].items()
         if size
     )
-    low, high = _range(request, allocated)
+    parts = (*tensors, *outside_parts(request, allocated))
+    low, high = with_outside(request, allocated * (1 - ARITHMETIC_ERROR), allocated * (1 + ARITHMETIC_ERROR))
     each = activations_per_layer(request, shape)
     return MemoryEstimate(
         peak_bytes=sum(part.size_bytes for part in parts), low_bytes=low, high_bytes=high,
@@ -187,27 +167,6 @@ def _sharded(request: MemoryRequest, shape: Shape) -> tuple[int, int]:
     return weights, gradients // _split(request, "zero2")
 
 
-def _outside(request: MemoryRequest, allocated: int) -> dict[str, int]:
-    """Return what the card holds beside tensors. On the CPU there is nothing of that kind."""
-    if request.device == "cpu":
-        return {}
-    nccl = NCCL_BYTES if request.cards > 1 else 0
-    return {
-        "context": CUDA_CONTEXT_BYTES + BLAS_WORKSPACE_BYTES + nccl,
-        "rounding": int(allocated * RESERVED_SHARE),
-    }
-
-
-def _range(request: MemoryRequest, allocated: int) -> tuple[int, int]:
-    low, high = allocated * (1 - ARITHMETIC_ERROR), allocated * (1 + ARITHMETIC_ERROR)
-    if request.device == "cpu":
-        return int(low), int(high)
-    nccl = NCCL_BYTES if request.cards > 1 else 0
-    return int(low) + CUDA_CONTEXT_RANGE[0], (
-        int(high * (1 + RESERVED_SHARE_HIGH)) + CUDA_CONTEXT_RANGE[1] + BLAS_WORKSPACE_BYTES + nccl
-    )
-
-
 def _host_bytes(request: MemoryRequest, shape: Shape) -> int:
     """Moments, and the gradients they are updated with, of all cards together: they share one host."""
     if not request.offload:
@@ -227,9 +186,5 @@ def _why(name: str, request: MemoryRequest, shape: Shape) -> Text:
         "logits": t("{tokens} {tokens:token|tokens} x {vocabulary} {vocabulary:entry|entries}, in fp32 for the loss",
                     tokens=request.batch_size * request.sequence_length, vocabulary=shape.vocabulary),
         "workspace": t("16-bit copies of weights under autocast, and what lives only within one layer or update"),
-        "context": t("CUDA context, loaded kernels and library workspaces (assumed: {low} to {high} MiB)",
-                     low=CUDA_CONTEXT_RANGE[0] // MIB, high=CUDA_CONTEXT_RANGE[1] // MIB),
-        "rounding": t("held by the caching allocator beyond what tensors ask for (assumed: {share} %)",
-                      share=round(RESERVED_SHARE * 100)),
     }  # fmt: skip
     return texts[name]

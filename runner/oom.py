@@ -10,13 +10,14 @@ _TEXTS = (
     "cudnn_status_alloc_failed",
     "defaultcpuallocator: can't allocate memory",
     "defaultcpuallocator: not enough memory",
+    "could not create a primitive\n",  # oneDNN; with "descriptor" behind it the operation is not supported
     "unable to find an engine to execute this computation",
 )
 
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Does ``error`` say that memory was short, whoever says it?"""
-    return isinstance(error, MemoryError) or any(text in str(error).lower() for text in _TEXTS)
+    return isinstance(error, MemoryError) or any(text in f"{error}\n".lower() for text in _TEXTS)
 
 
 def next_smaller(micro_batch_size: int, batch_size: int) -> int | None:

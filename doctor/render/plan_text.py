@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from doctor.article_formula import Comparison
 from doctor.card_choice import CardRow
+from doctor.corrections import Tuned
 from doctor.language import say
-from doctor.memory_plan import MemoryPlan, Remedy
+from doctor.memory_plan import MemoryPlan
+from doctor.remedies import Remedy
 from doctor.render.layout import display_width, human_bytes, human_seconds, indent, pad
 from doctor.render.sparkline import bar
 from runner.text import Text, t
@@ -21,6 +23,7 @@ def part_name(name: str) -> str:
         "weights": say("weights"), "gradients": say("gradients"), "optimizer": say("optimizer"),
         "activations": say("activations"), "logits": say("logits and loss"), "workspace": say("workspace"),
         "context": say("CUDA context"), "rounding": say("allocator"), "sharding": say("sharding"),
+        "process": say("process"), "held": say("allocator"), "correction": say("correction"),
     }  # fmt: skip
     return names.get(name, name)
 
@@ -81,6 +84,9 @@ def _parts(plan: MemoryPlan, width: int, unicode: bool) -> Iterator[str]:
 
 def _verdict(plan: MemoryPlan, width: int) -> Iterator[str]:
     card = plan.card
+    if card is None and plan.request.device == "cpu":
+        yield say("This machine's memory could not be read.")
+        return
     if card is None:
         yield say("No NVIDIA card could be read here: --gpus all shows which cards it fits.")
         return
@@ -90,15 +96,25 @@ def _verdict(plan: MemoryPlan, width: int) -> Iterator[str]:
     yield f"{held}. " + say(_answer(plan))
     length, largest = plan.request.sequence_length, plan.largest_batch
     if largest:
-        yield say(t("Largest micro-batch here at {length} {length:token|tokens}: {batch}", length=length, batch=largest))
+        yield say(
+            t(
+                "Largest micro-batch here at {length} {length:token|tokens}: {batch}",
+                length=length,
+                batch=largest,
+            )
+        )
     elif largest == 0:
-        yield say(t("Not even one sample of {length} {length:token|tokens} fits here as asked for.", length=length))
+        yield say(
+            t("Not even one sample of {length} {length:token|tokens} fits here as asked for.", length=length)
+        )
+    if plan.tuned:
+        yield from indent(say(_tuned(plan.tuned)), width, "", "  ")
     if plan.remedies:
         yield say("To make it fit, least loss of speed first, each on top of the one before:")
         for number, remedy in enumerate(plan.remedies, 1):
             yield from indent(_remedy(remedy), width, f"  {number}. ", "     ")
-        if not plan.remedies[-1].fits:
-            yield say("Even so it does not fit on this card: --gpus all shows which cards it fits.")
+    if plan.fits is False and not (plan.remedies and plan.remedies[-1].fits):
+        yield say("Even so it does not fit here: --gpus all shows which cards it fits.") if plan.remedies else say("Nothing that could be turned on makes it fit here: --gpus all shows which cards it fits.")  # fmt: skip
 
 
 def _answer(plan: MemoryPlan) -> Text:
@@ -111,9 +127,14 @@ def _answer(plan: MemoryPlan) -> Text:
     )
 
 
+def _tuned(tuned: Tuned) -> Text:
+    return t("doctor tune found {batch} here on {date} at {length} tokens, in {limit}", batch=tuned.batch,
+             date=tuned.at[:10], length=tuned.length, limit=human_bytes(tuned.limit_bytes))  # fmt: skip
+
+
 def _remedy(remedy: Remedy) -> str:
     factor = remedy.time_factor
-    time = "" if factor is None else say(t(", update takes {factor} x the time", factor=f"{factor:.2f}"))
+    time = say(", its time is not foretold") if factor is None else say(t(", update takes {factor} x the time", factor=f"{factor:.2f}"))  # fmt: skip
     saved = say(t("saves {saved}, peak {peak}", saved=human_bytes(remedy.saved_bytes), peak=human_bytes(remedy.peak_bytes)))  # fmt: skip
     fits = say(": it fits") if remedy.fits else ""
     return f"{say(remedy.title)} ({saved}{time}){fits}"
@@ -122,7 +143,11 @@ def _remedy(remedy: Remedy) -> str:
 def _cards(plan: MemoryPlan, width: int) -> Iterator[str]:
     samples, length = plan.samples, plan.request.sequence_length
     yield say(
-        t("Cards, for an epoch of {samples} {samples:sample|samples} of {length} {length:token|tokens}:", samples=samples, length=length)
+        t(
+            "Cards, for an epoch of {samples} {samples:sample|samples} of {length} {length:token|tokens}:",
+            samples=samples,
+            length=length,
+        )
     )
     priced = any(row.epoch_cost is not None for row in plan.cards)
     titles = [say("card"), say("memory"), say("fits"), say("max batch"), say("samples/s"), say("epoch")]

@@ -13,7 +13,8 @@ import pytest
 
 from doctor import service
 from doctor.card_choice import BadPrice, card_rows, cards_called, largest_batch, parse_prices
-from doctor.memory_plan import CardState, plan_for
+from doctor.card_state import CardState
+from doctor.memory_plan import plan_for
 from doctor.model_config import NoConfig, config_of_profile, find_config, hub_cache, known_models
 from runner.estimate import MemoryRequest, estimate
 from runner.profile import ModelSection
