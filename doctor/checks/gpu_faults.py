@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from doctor.checks import check
 from doctor.checks.gpu import card_name
-from doctor.model import Evidence, Finding, Gpu, Gpus, KernelLog, Level, Reading, Record, Text, t
+from doctor.model import Evidence, Finding, Gpu, Gpus, Incident, KernelLog, Level, Reading, Record, Text, t
 from doctor.tables.xids import Xid, read, short_pci
 from runner.text import Param
 
@@ -23,6 +23,12 @@ _HAVE_IT_RESET = t(
 _FATAL_SWITCH = re.compile(r"SXid \([^)]*\): \d+, Fatal")
 
 
+# RuntimeError: CUDA error: uncorrectable ECC error encountered | CUDA_ERROR_ECC_UNCORRECTABLE | cudaErrorECCUncorrectable
+_UNCORRECTABLE = re.compile(
+    r"uncorrectable ECC error encountered|CUDA_ERROR_ECC_UNCORRECTABLE|cudaErrorECCUncorrectable"
+)
+
+
 class Fault(Record, frozen=True):
     """One thing said against a card."""
 
@@ -33,8 +39,10 @@ class Fault(Record, frozen=True):
 
 
 @check("gpu-hardware-fault")
-def cards_are_sound(gpus: Reading[Gpus], kernel_log: Reading[KernelLog]) -> Iterator[Finding]:
-    """Does a card, or the kernel log about a card, report a fault of the hardware?"""
+def cards_are_sound(
+    gpus: Reading[Gpus], kernel_log: Reading[KernelLog], incident: Reading[Incident]
+) -> Iterator[Finding]:
+    """Does a card, the kernel log about a card, or a run that ended on one, report a fault of the hardware?"""
     faults: dict[str, list[Fault]] = {}
     for index, gpu in enumerate(gpus.value.items if gpus.value else ()):
         faults.setdefault(card_name(gpu), []).extend(_said_by_nvml(index, gpu))
@@ -49,6 +57,15 @@ def cards_are_sound(gpus: Reading[Gpus], kernel_log: Reading[KernelLog]) -> Iter
             faults.setdefault("NVSwitch", []).append(
                 Fault(level="warn", title=title, fact=f"kernel_log.lines[{place}]", value=line)
             )
+    for place, line in enumerate(incident.value.log_lines if incident.value else ()):
+        if _UNCORRECTABLE.search(line):
+            cards = gpus.value.items if gpus.value else ()
+            name = card_name(cards[0]) if len(cards) == 1 else "GPU"
+            title = t("a run ended on memory of the card that cannot be corrected (ECC)")
+            faults.setdefault(name, []).append(
+                Fault(level="fail", title=title, fact=f"incident.log_lines[{place}]", value=line[:160])
+            )
+            break
     for name, found in faults.items():
         if found:
             yield _finding(name, found, kernel_log, _cards_called(name, gpus))

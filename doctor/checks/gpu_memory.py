@@ -136,11 +136,20 @@ def _named(
                 if value is not None
             ),
         )
-        process = _parent(row.pid, processes)
-        if process and process.parent_pid == 1 and _is_orphan(row, gpu_processes, container):
-            yield _orphan(gpu, row, held, proof)
+        if _lost_its_parent(row.pid, found, processes) and _is_orphan(row, gpu_processes, container):
+            yield _orphan(gpu, row, used if held is None else held, proof)
         else:
             yield _held(gpu, row, held, proof)
+
+
+def _lost_its_parent(pid: int, found: list[tuple[str, GpuProcess]], processes: Reading[Processes]) -> bool:
+    """Whether the process, or the holder of the card that started it, now hangs on pid 1."""
+    holders = {row.pid for _, row in found}
+    process, seen = _parent(pid, processes), {pid}
+    while process and process.parent_pid in holders - seen:
+        seen.add(process.parent_pid or 0)
+        process = _parent(process.parent_pid or 0, processes)
+    return process is not None and process.parent_pid == 1
 
 
 def _is_orphan(row: GpuProcess, gpu_processes: Reading[GpuProcesses], container: Reading[Container]) -> bool:
@@ -159,7 +168,7 @@ def _who(row: GpuProcess) -> str:
     return f"pid {row.pid} ({row.command})" if row.command else f"pid {row.pid}"
 
 
-def _orphan(gpu: Gpu, row: GpuProcess, held: int | None, proof: tuple[Evidence, ...]) -> Finding:
+def _orphan(gpu: Gpu, row: GpuProcess, held: int, proof: tuple[Evidence, ...]) -> Finding:
     return Finding(
         id="orphan-process-holds-vram",
         level="warn",

@@ -224,7 +224,8 @@ def _inspected(found: Found, path: str, name: str, text: str) -> None:
 # zip end-of-central-directory missing, 11 MB | 0 bytes | cut off | a Git LFS pointer | 3 of 4 shards are there
 _BROKEN = re.compile(
     r"missing|failed|truncat|corrupt|incomplete|cut (?:off|short)|\b0 bytes|\bempty\b|broken|damaged|not a (?:valid )?zip|invalid|crc|mismatch"
-    r"|pointer|unreadable|cannot be (?:read|opened)|shorter|\bends? (?:early|in the middle)|half[- ]written|no (?:central|end)|html page",
+    r"|pointer|unreadable|cannot be (?:read|opened)|shorter|\bends? (?:early|in the middle)|half[- ]written|no (?:central|end)|html page"
+    r"|\b(?:announces|promises|declares|expects)\b.*\b(?:has|is|holds|only)\b|\bonly [\d.]+ ?[KMG]?B of\b",
     re.IGNORECASE,
 )  # fmt: skip
 _SOUND = re.compile(
