@@ -48,6 +48,7 @@ MODULES = (
     "oom",
     "data",
     "checkpoints",
+    "determinism",
     "distributed",
     "optimization",
     "accumulation",

@@ -132,38 +132,6 @@ def _near(key: str, written: set[str]) -> bool:
 
 
 @rule
-def cublas_workspace(script: Script, installed: Installed) -> Iterator[Problem]:
-    """Are deterministic algorithms asked for on a GPU without cuBLAS's workspace setting?"""
-    if installed.variable("CUBLAS_WORKSPACE_CONFIG") or "CUBLAS_WORKSPACE_CONFIG" in _strings(script):
-        return
-    uses_gpu = any(call.method == "cuda" for call in script.calls) or any(
-        "cuda" in text for text in _strings(script)
-    )
-    for call in script.named("torch.use_deterministic_algorithms"):
-        on = script.constant(call.argument(0, "mode"), call.scope) is True
-        warn_only = script.constant(call.keywords.get("warn_only"), call.scope) is True
-        if on and not warn_only and uses_gpu:
-            title = t(
-                "Deterministic algorithms on a GPU need CUBLAS_WORKSPACE_CONFIG in the environment: the first matrix product raises."
-            )
-            yield problem(
-                "cublas-workspace-unset",
-                "fail",
-                call,
-                title,
-                t("`export CUBLAS_WORKSPACE_CONFIG=:4096:8` before Python starts."),
-            )
-
-
-def _strings(script: Script) -> set[str]:
-    return {
-        node.value
-        for node in ast.walk(script.tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-
-
-@rule
 def reentrant_with_frozen_inputs(script: Script, installed: Installed) -> Iterator[Problem]:
     """Does re-entrant activation checkpointing run over inputs that need no gradient?"""
     if any(True for _ in script.methods("enable_input_require_grads", "prepare_model_for_kbit_training")):
@@ -275,7 +243,7 @@ _WRAPPERS = {"DistributedDataParallel": "module.", "DDP": "module.", "DataParall
 
 def _saved_wrapped(script: Script) -> tuple[str, str] | None:
     """Return (wrapper, prefix) when a wrapped model's own state is saved here and the prefix is never taken off."""
-    if any(word in text for text in _strings(script) for word in ("module.", "_orig_mod.")):
+    if any(word in text for text in script.strings for word in ("module.", "_orig_mod.")):
         return None
     for call in script.named("torch.save"):
         saved = ast.unparse(call.node.args[0]) if call.node.args else ""

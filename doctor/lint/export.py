@@ -101,14 +101,19 @@ def training_mode(script: Script, installed: Installed) -> Iterator[Problem]:
         )
 
 
+def _makes_a_module(callee: str) -> bool:
+    """A class, or a model's ``from_config``; what another function (or ``from_pretrained``) gives may stand in eval."""
+    last = callee.rpartition(".")[2]
+    return last[:1].isupper() or last == "from_config"
+
+
 def _may_be_training(script: Script, name: str, export: Call) -> bool:
     """Return whether ``name`` is certainly built here in training mode and never set to eval before the export."""
     values = [value for value, _ in script.attributes_given.get(name, [])]
     for depth in range(len(export.scope), -1, -1):
         values = values or [value for _, value in script.assigned.get((export.scope[:depth], name), [])]
     built = bool(values) and all(
-        isinstance(value, ast.Call) and not script.resolve(value.func).endswith("from_pretrained")
-        for value in values
+        isinstance(value, ast.Call) and _makes_a_module(script.resolve(value.func)) for value in values
     )
     retrained = any(
         call.method == "train" and call.receiver == name and not call.node.args for call in script.calls

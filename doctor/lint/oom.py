@@ -22,7 +22,7 @@ def retry_inside_except(script: Script, installed: Installed) -> Iterator[Proble
         tried = {ast.unparse(call.func) for statement in node.body for call in _calls_in(statement)}
         tried |= _names_of_functions_around(script, node)
         for handler in node.handlers:
-            if not _catches_oom(script, handler):
+            if not _catches_oom(script, handler) or _leaves_the_card(handler):
                 continue
             for statement in handler.body:
                 again = next((call for call in _calls_in(statement) if _is_the_work(call, tried)), None)
@@ -33,6 +33,16 @@ def retry_inside_except(script: Script, installed: Installed) -> Iterator[Proble
                     advice = t("Set a flag in the handler and retry after the try statement has been left.")
                     yield problem("oom-retry-inside-except", "warn", again, title, advice)
                     break
+
+
+def _leaves_the_card(handler: ast.ExceptHandler) -> bool:
+    """What is tried again is moved to the host first: the card's memory no longer matters."""
+    # blocks = blocks.to("cpu") | model.cpu() | load(device="cpu")
+    calls = [call for statement in handler.body for call in _calls_in(statement)]
+    words = [word for call in calls for word in (*call.args, *(item.value for item in call.keywords))]
+    return any(isinstance(call.func, ast.Attribute) and call.func.attr == "cpu" for call in calls) or any(
+        isinstance(word, ast.Constant) and word.value == "cpu" for word in words
+    )
 
 
 def _names_of_functions_around(script: Script, node: ast.Try) -> set[str]:

@@ -147,6 +147,15 @@ class Script:
         """Identity of a node -> the node it stands in."""
         return {id(child): node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
+    @cached_property
+    def strings(self) -> set[str]:
+        """Every text that stands in the script."""
+        return {
+            node.value
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+
     def mentions(self, word: str) -> bool:
         """Return whether ``word`` is imported, or is part of a name, attribute or string of the script."""
         return word in self._words
