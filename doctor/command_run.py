@@ -13,9 +13,10 @@ from pathlib import Path
 
 from doctor.command_environment import is_python, settle_environment
 from doctor.detached import start_detached
-from doctor.launch import LaunchError, StartedRun, new_run_dir, prepare_directory, take_lock
+from doctor.launch import LaunchError, StartedRun, new_run_dir, prepare_directory, start_telling, take_lock
 from doctor.model import Snapshot
 from doctor.own_code import own_argv
+from runner.alert_settings import AlertsSection
 from runner.command_plan import CommandPlan, encode_command, sealed
 from runner.rundir import RunDir
 from runner.strings import printable
@@ -99,14 +100,20 @@ def plan_command(argv: Sequence[str], snapshot: Snapshot, options: CommandOption
 
 
 def begin_command(
-    plan: CommandPlan, snapshot: Snapshot, run_dir: Path | None = None, with_sampler: bool = True
+    plan: CommandPlan,
+    snapshot: Snapshot,
+    run_dir: Path | None = None,
+    with_sampler: bool = True,
+    alerts: AlertsSection | None = None,
 ) -> StartedRun:
     """Make the run directory of a command and start its supervisor in a session of its own. Raises LaunchError."""
-    run = prepare_directory(encode_command(plan), snapshot, run_dir or new_run_dir(plan.name))
+    run = prepare_directory(encode_command(plan), snapshot, run_dir or new_run_dir(plan.name), alerts=alerts)
     run.plan.chmod(0o600)  # a command's words may hold a key
     lock = take_lock(run)
     try:
-        return StartedRun(run, _start_supervisor(run, with_sampler, lock))
+        started = StartedRun(run, _start_supervisor(run, with_sampler, lock))
+        started.sampler_why = start_telling(run)
+        return started
     finally:
         if lock is not None:
             os.close(lock)

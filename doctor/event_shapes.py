@@ -125,6 +125,7 @@ class _Card(msgspec.Struct):
     memory_used_bytes: Number = None
     memory_total_bytes: Number = None
     temperature_c: Number = None
+    temperature_slowdown_c: Number = None
     power_w: Number = None
     power_limit_w: Number = None
     sm_clock_mhz: Number = None

@@ -18,7 +18,7 @@ LOOK_AGAIN_S = 0.1
 """Longest look for an answer that is under way: the first one of eight cards without persistence mode takes 2 to 5 s,
 and what samples besides must not stand still meanwhile."""
 SHOWN = (
-    "index", "name", "utilization_pct", "memory_activity_pct", "memory_used_bytes", "memory_total_bytes", "temperature_c", "power_w",
+    "index", "name", "utilization_pct", "memory_activity_pct", "memory_used_bytes", "memory_total_bytes", "temperature_c", "temperature_slowdown_c", "power_w",
     "power_limit_w", "sm_clock_mhz", "throttle_reasons", "error", "unread",
 )  # fmt: skip
 

@@ -21,6 +21,7 @@ from doctor.detached import start_detached
 from doctor.machine import encode_snapshot
 from doctor.model import Snapshot
 from doctor.trainer_pid import mark_of, trainer_alive, write_mark
+from runner.alert_settings import AlertsSection, write_settings
 from runner.plan import Plan, decode_plan, encode_plan
 from runner.rundir import RunDir, new_run_name, runs_home
 from runner.text import Text, t
@@ -43,7 +44,7 @@ class StartedRun:
     """The trainer; whoever attaches reaps it here and learns a signal that killed it."""
     sampler: subprocess.Popen[bytes] | None = None
     sampler_why: Text | None = None
-    """Why there is no sampler."""
+    """Why there is no sampler, or nobody who tells of alerts."""
 
 
 def new_run_dir(name: str, now: datetime | None = None) -> Path:
@@ -56,13 +57,20 @@ def new_run_dir(name: str, now: datetime | None = None) -> Path:
     )
 
 
-def prepare_run(plan: Plan, snapshot: Snapshot, path: Path) -> RunDir:
+def prepare_run(plan: Plan, snapshot: Snapshot, path: Path, alerts: AlertsSection | None = None) -> RunDir:
     """Make the run directory of a profile's plan, with our runner's code in it. Raises LaunchError."""
-    return prepare_directory(encode_plan(plan), snapshot, path, with_code=True)
+    return prepare_directory(encode_plan(plan), snapshot, path, with_code=True, alerts=alerts)
 
 
-def prepare_directory(plan: bytes, snapshot: Snapshot, path: Path, with_code: bool = False) -> RunDir:
-    """Make a run directory: our runner's code where wanted, the snapshot, and last the plan (from then on it is a run).
+def prepare_directory(
+    plan: bytes,
+    snapshot: Snapshot,
+    path: Path,
+    with_code: bool = False,
+    alerts: AlertsSection | None = None,
+) -> RunDir:
+    """Make a run directory: our runner's code where wanted, the snapshot, who is told of what, and last the plan (from
+    then on it is a run).
 
     Raises:
         LaunchError: the directory is taken or cannot be written.
@@ -74,6 +82,8 @@ def prepare_directory(plan: bytes, snapshot: Snapshot, path: Path, with_code: bo
         if with_code:
             copy_runner(run)
         _write(run.snapshot, encode_snapshot(snapshot))
+        if alerts is not None and alerts.is_on:
+            write_settings(run, alerts)
         _write(run.plan, plan)
     except FileExistsError:
         raise LaunchError(
@@ -138,9 +148,21 @@ def start_run(
 
 def take_lock(run: RunDir) -> int | None:
     """Return an open file that holds the run's lock; None where the file system knows no locks.
+    started.sampler_why = start_telling(run) or started.sampler_why
 
     Raises:
         LaunchError: a trainer runs, or somebody else is just starting one.
+def start_telling(run: RunDir) -> Text | None:
+    """Start what tells of the run's alerts, where it has been asked for; return why it could not be."""
+    from doctor.alert_follow import start_alerts
+
+    try:
+        start_alerts(run)
+    except OSError as error:
+        return t("alerts will not be told: {error}", error=error.strerror or str(error))
+    return None
+
+
     """
     if trainer_alive(run) or _is_locked(run.path / "trainer.lock"):
         raise LaunchError(_taken(run))

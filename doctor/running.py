@@ -15,10 +15,11 @@ from doctor.machine_facts import machine_facts, run_environment, workload_of
 from doctor.model import Finding, Report, Snapshot
 from doctor.needs import missing_needs
 from doctor.trainer_pid import signal_trainer, trainer_alive
+from runner.alert_settings import OFF, AlertsSection, read_alerts
 from runner.command_plan import decode_command, is_command
 from runner.estimate import MemoryEstimate
 from runner.plan import Plan, make_plan
-from runner.profile import Profile, load_profile
+from runner.profile import Profile, ProfileError, load_profile
 from runner.rundir import RunDir, runs_home
 from runner.strings import printable
 from runner.text import Text, t
@@ -36,6 +37,8 @@ class PlannedRun:
     report: Report
     missing: tuple[Text, ...]
     """What it needs and this interpreter lacks, with the commands that bring it."""
+    alerts: AlertsSection = OFF
+    """Who is told of what; no part of the plan."""
 
     @property
     def failures(self) -> list[Finding]:
@@ -81,7 +84,11 @@ def plan_run(profile: str, overrides: Sequence[str], snapshot: Snapshot, run_dir
     """
     from doctor.judge import judge
 
-    loaded: Profile = load_profile(find_profile(profile), overrides)
+    path = find_profile(profile)
+    loaded: Profile = load_profile(path, overrides)
+    alerts, wrong = read_alerts(path, overrides)
+    if wrong:
+        raise ProfileError(str(path), wrong)
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     plan = make_plan(loaded, machine_facts(snapshot.facts), now)
     with_purpose = with_facts(
@@ -90,7 +97,8 @@ def plan_run(profile: str, overrides: Sequence[str], snapshot: Snapshot, run_dir
         environment=run_environment(snapshot.facts, plan),
     )
     missing = (*missing_needs(snapshot.facts, loaded), *missing_files(loaded))
-    return PlannedRun(plan=plan, snapshot=with_purpose, report=judge(with_purpose), missing=missing)
+    report = judge(with_purpose)
+    return PlannedRun(plan=plan, snapshot=with_purpose, report=report, missing=missing, alerts=alerts)
 
 
 def memory_of(plan: Plan, snapshot: Snapshot) -> MemoryEstimate | None:
@@ -130,7 +138,8 @@ def begin(planned: PlannedRun, run_dir: Path | None = None, with_sampler: bool =
     """Make the run directory of a planned run and start it. Raises LaunchError."""
     if not planned.python:
         raise LaunchError(t("no Python was found to train with; name one with --python PATH"))
-    run = prepare_run(planned.plan, planned.snapshot, run_dir or new_run_dir(planned.plan.run_name_base))
+    path = run_dir or new_run_dir(planned.plan.run_name_base)
+    run = prepare_run(planned.plan, planned.snapshot, path, planned.alerts)
     return start_run(run, planned.python, with_sampler=with_sampler)
 
 

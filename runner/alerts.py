@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -24,6 +25,8 @@ VRAM_ON, VRAM_OFF = 0.98, 0.95
 LOOKS = 15
 THROTTLED_ON, THROTTLED_OFF = 10, 2
 """Of the newest 15 looks."""
+HOT_ON_C, HOT_OFF_C = 3.0, 8.0
+"""Degrees below the temperature at which the card slows itself down."""
 SLOWDOWNS = frozenset(("hw-thermal", "sw-thermal", "power-brake", "hw-slowdown"))
 DISK_ON_BYTES, DISK_OFF_BYTES = 1 << 30, 3 << 29
 DISK_CHECKPOINTS = 2.0
@@ -31,7 +34,7 @@ DISK_CHECKPOINTS = 2.0
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
-    """``kind``: non-finite, loss-spike, overfitting, vram, throttled, disk. ``since``: seconds since the epoch."""
+    """``kind``: non-finite, loss-spike, overfitting, vram, throttled, temperature, disk. ``since``: seconds since the epoch."""
 
     kind: str
     level: str
@@ -69,6 +72,7 @@ class AlertBook:
         self._spike = _Gate(SPIKE_STEPS, CALM_STEPS)
         self._overfit = _Gate(OVERFIT_EVALUATIONS, 1)
         self._vram = _Gate(3, 3)
+        self._heat = _Gate(3, 3)
         self._disk = _Gate(3, 3)
         self._losses: deque[float] = deque(maxlen=50)
         self._median = 0.0
@@ -174,6 +178,20 @@ class AlertBook:
         self._set(
             "throttled", is_on, event, "warn", t("a GPU is throttled: {reasons}", reasons=", ".join(reasons))
         )
+
+        self._temperature(event, cards)
+
+    def _temperature(self, event: RunEvent, cards: list[dict[str, Any]]) -> None:
+        pairs = [
+            (amount(card.get("temperature_c")), amount(card.get("temperature_slowdown_c"))) for card in cards
+        ]
+        known = [(limit - now, now, limit) for now, limit in pairs if now is not None and limit]
+        if not known:
+            return
+        room, now, limit = min(known)
+        is_on = self._heat.look(room <= HOT_ON_C, room >= HOT_OFF_C)
+        self._set("temperature", is_on, event, "warn",
+                  t("a GPU is at {now} °C and slows itself down at {limit} °C", now=round(now), limit=round(limit)))  # fmt: skip
 
     def _host(self, event: RunEvent) -> None:
         free = number(event.data.get("disk_free_bytes"))

@@ -130,13 +130,15 @@ def _override_value(text: str) -> Any:
     return parsed["value"] if set(parsed) == {"value"} else text
 
 
+ELSEWHERE = ("alerts",)
+"""Sections of a profile that no trainer reads: who is told of what (:mod:`runner.alert_settings`)."""
 Problems = Iterator[tuple[str, Text]]
 
 
 def field_problems(tree: TomlTree, record: type[msgspec.Struct]) -> list[tuple[str, Text]]:
     """Return ``(key, problem)`` for every unknown, missing and wrong field of the sections of ``record``."""
     sections = get_type_hints(record, include_extras=True)
-    problems = [*_unknown(tree, tree.values, list(sections), "")]
+    problems = [*_unknown(tree, tree.values, [*sections, *ELSEWHERE], "")]
     for field in msgspec.structs.fields(record):
         name, part = field.name, tree.values.get(field.name)
         if part is None and field.required:

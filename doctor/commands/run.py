@@ -4,19 +4,22 @@ detached."""
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.commands import CommandError, Exit
+from doctor.commands import CommandError, Exit, alerting, complain
 from doctor.language import say
 from runner.text import t
 
 if TYPE_CHECKING:
+    from doctor.alert_follow import AlertThread
     from doctor.launch import StartedRun
     from doctor.model import Snapshot
     from doctor.running import PlannedRun
+    from runner.alert_settings import AlertsSection
     from runner.command_plan import CommandPlan
 
 
@@ -49,6 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment that trains"))
     parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
     _configure_command(parser)
+    alerting.configure(parser)
 
 
 def _configure_command(parser: argparse.ArgumentParser) -> None:
@@ -98,11 +102,13 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.profile is None:
         raise CommandError(_no_profile(), Exit.USAGE)
     planned = plan(namespace.profile, namespace.overrides, namespace.python, namespace.run_dir)
+    alerts = alerting.settings_of(namespace, planned.alerts)
     if namespace.dry_run:
         print("\n".join(plan_lines(planned)))
         return Exit.FOUND if planned.failures or planned.missing else Exit.OK
     refuse_if_it_would_fail(planned, namespace.anyway)
-    return _begin(lambda: start(planned, namespace.run_dir), namespace.detach)
+    planned = dataclasses.replace(planned, alerts=alerts)
+    return _begin(lambda: start(planned, namespace.run_dir), namespace.detach, alerts)
 
 
 def _supervise(namespace: argparse.Namespace) -> int:
@@ -114,6 +120,7 @@ def _supervise(namespace: argparse.Namespace) -> int:
     from doctor.probes.target import BadPython
 
     _refuse_mixed(namespace)
+    alerts = alerting.settings_of(namespace)
     options = CommandOptions(
         retries=namespace.retry, on_finish=namespace.on_finish, on_finish_always=namespace.on_finish_always,
         countdown_s=namespace.countdown,
@@ -126,10 +133,18 @@ def _supervise(namespace: argparse.Namespace) -> int:
         print("\n".join(command_plan_lines(plan)))
         return Exit.OK
     try:
-        started = service.start_command(plan, snapshot, namespace.run_dir)
+        started = service.start_command(plan, snapshot, namespace.run_dir, alerts)
     except LaunchError as error:
         raise CommandError(error.text) from None
-    return supervised.detached(started) if namespace.detach else supervised.attach(started, set_line(plan))
+    if started.sampler_why is not None:
+        complain(started.sampler_why)
+    if namespace.detach:
+        return supervised.detached(started)
+    ringing = alerting.follow_run(started.run, alerts, bell_only=True)
+    try:
+        return supervised.attach(started, set_line(plan))
+    finally:
+        alerting.finish(ringing)
 
 
 def _refuse_mixed(namespace: argparse.Namespace) -> None:
@@ -194,6 +209,8 @@ def _resume(namespace: argparse.Namespace) -> int:
             Exit.USAGE,
         )
 
+    alerts = _alerts_of_resumed(namespace)
+
     def resume() -> StartedRun:
         try:
             return service.resume_run(namespace.resume, namespace.python, namespace.approximate)
@@ -204,7 +221,27 @@ def _resume(namespace: argparse.Namespace) -> int:
         except PlanError as error:
             raise CommandError(error.problem, Exit.USAGE) from None
 
-    return _begin(resume, namespace.detach)
+    return _begin(resume, namespace.detach, alerts)
+
+
+def _alerts_of_resumed(namespace: argparse.Namespace) -> AlertsSection:
+    """Return who is told of a run that goes on: those of before and those named now, who are kept with it."""
+    from runner.alert_settings import read_settings, write_settings
+    from runner.rundir import find_run
+
+    try:
+        run = find_run(namespace.resume)
+    except FileNotFoundError as error:
+        raise CommandError(no_such_run(namespace.resume, error), Exit.USAGE) from None
+    alerts = alerting.settings_of(namespace, read_settings(run))
+    if namespace.alerts or namespace.alert_kinds:
+        try:
+            write_settings(run, alerts)
+        except OSError as error:
+            raise CommandError(
+                t("{run} cannot be written: {error}", run=run.name, error=error.strerror or str(error))
+            ) from None
+    return alerts
 
 
 def no_such_run(name: str, error: FileNotFoundError) -> str:
@@ -304,7 +341,17 @@ def start(planned: PlannedRun, run_dir: Path | None) -> StartedRun:
         raise CommandError(error.text) from None
 
 
-def _begin(how: Callable[[], StartedRun], detach: bool) -> int:
+def _begin(how: Callable[[], StartedRun], detach: bool, alerts: AlertsSection) -> int:
+    """Start, and stay with it; the bell rings here, every other alert is told by a process beside the run."""
     from doctor.commands.attached import begin
 
-    return begin(how, detach)
+    ringing: list[AlertThread | None] = []
+
+    def ring(started: StartedRun) -> None:
+        ringing.append(alerting.follow_run(started.run, alerts, bell_only=True))
+
+    try:
+        return begin(how, detach, None if detach else ring)
+    finally:
+        for thread in ringing:
+            alerting.finish(thread)

@@ -10,14 +10,17 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.commands import CommandError, Exit, browser, view
+from doctor.commands import CommandError, Exit, alerting, browser, view
 from doctor.commands.run import no_such_run
 from doctor.language import say
 from runner.text import Text, t
 
 if TYPE_CHECKING:
+    from doctor.alert_follow import AlertThread
     from doctor.process_watch import ProcessWatcher
     from doctor.watching import RunWatcher
+    from runner.alert_settings import AlertsSection
+    from runner.state import RunState
 
     Watcher = RunWatcher | ProcessWatcher
 
@@ -48,32 +51,54 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=float, default=1.0, metavar="N", help=say("between two screens (default: 1)")
     )
+    parser.add_argument(
+        "--alert-test",
+        action="store_true",
+        help=say("send a test to every --alert, say what came of it, and leave"),
+    )
+    alerting.configure(parser)
     browser.configure(parser)
 
 
 def run(namespace: argparse.Namespace) -> int:
     if namespace.log is not None and namespace.pid is None:
         raise CommandError(t("--log goes with --pid: the log of a run is known"), Exit.USAGE)
-    in_browser = browser.is_wanted(namespace)
+    in_browser, alerts = browser.is_wanted(namespace), alerting.settings_of(namespace)
+    if namespace.alert_test:
+        return alerting.send_trial(alerts)
     try:
         watcher = _watcher_of(namespace)
-        if in_browser:
-            watcher.close()  # the view's own process looks
-            return browser.serve(namespace, _view_options(namespace, watcher))
-        if _wants_full_screen(namespace) and (code := _open_view(namespace, watcher)) is not None:
-            return code
     except FileNotFoundError as error:
         raise CommandError(no_such_run(namespace.name, error), Exit.USAGE) from None
     except PermissionError as error:
         raise CommandError(unreadable(namespace.name, error)) from None
+    telling = _tell(watcher, alerts, in_browser)
     try:
-        return _show(watcher, namespace)
+        if in_browser:
+            return browser.serve(namespace, _view_options(namespace, watcher))
+        code = _open_view(namespace, watcher) if _wants_full_screen(namespace) else None
+        return _show(watcher, namespace) if code is None else code
     except BrokenPipeError:
         raise
     except OSError as error:
         raise CommandError(unreadable(namespace.name, error)) from None
     finally:
+        alerting.finish(telling)
         watcher.close()
+
+
+def _tell(watcher: Watcher, alerts: AlertsSection, looks_itself: bool) -> AlertThread | None:
+    from doctor.watching import RunWatcher
+
+    if isinstance(watcher, RunWatcher):
+        return alerting.follow_run(watcher.run, alerts)
+
+    def look() -> tuple[RunState, str, bool]:
+        # A process is looked at once for all: the screen's looks are the alerts' too, where the screen is here.
+        state = watcher.poll() if looks_itself else watcher.state
+        return state, watcher.status(), watcher.is_over()
+
+    return alerting.follow(look, alerts, watcher.name)
 
 
 def _watcher_of(namespace: argparse.Namespace) -> Watcher:
