@@ -105,7 +105,12 @@ def _held_against(item: Match, by_id: dict[str, list[Finding]], looked: set[str]
 
 def extract_last_error(text: str) -> str:
     """Return the last line that looks like an exception or an error message; empty when none does."""
-    from doctor.explain.match import ERROR_LINE
+    from doctor.explain.match import ERROR_LINE, ERROR_WORDS
 
-    lines = [line.strip() for line in text.splitlines() if ERROR_LINE.search(line)]
-    return lines[-1][:500] if lines else ""
+    whole = text.lower()
+    words = [word for word in ERROR_WORDS if word in whole]
+    for line in reversed(text.splitlines()):
+        lowered = line.lower()
+        if any(word in lowered for word in words) and ERROR_LINE.search(line):
+            return line.strip()[:500]
+    return ""

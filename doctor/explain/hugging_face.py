@@ -127,7 +127,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # ImportError: tokenizers>=0.10.1,<0.11 is required for a normal functioning of this module, but found tokenizers==0.8.1rc1.
     Pattern(
         id="requirement-out-of-range",
-        regex=r"(?P<wanted>[\w\-]+[<>=!~][^ ]*) is required for a normal functioning of this module, but found (?P<found>\S+?)\.?(?:$|\s)",
+        regex=r"(?P<wanted>[\w\-]+[<>=!~][^ \n]*) is required for a normal functioning of this module, but found (?P<found>\S+?)\.?(?:$|[ \t])",
         meaning=t("transformers needs {wanted} and found {found}.", wanted="?", found="?"),
         advice=t(
             "Install the wanted range into the same interpreter; if it says it is there already, look for two copies."

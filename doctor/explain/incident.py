@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from doctor.explain.match import last_match
 from doctor.model import Incident
 
 _UNITS = {"B": 1, "bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -15,15 +14,19 @@ def _size(name: str) -> str:
 
 
 # CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.19 GiB is free.
-_TRIED = re.compile(r"[Tt]ried to allocate " + _size("tried"))
+_TRIED = r"[Tt]ried to allocate " + _size("tried")
 # Of the allocated memory 20.12 GiB is allocated by PyTorch, and 1.35 GiB is reserved by PyTorch but unallocated.
-_ALLOCATED = re.compile(_size("allocated") + r" is allocated by PyTorch")
-_UNALLOCATED = re.compile(_size("rest") + r" is reserved by PyTorch but unallocated")
+_ALLOCATED = _size("allocated") + r" is allocated by PyTorch"
+_UNALLOCATED = _size("rest") + r" is reserved by PyTorch but unallocated"
 # (GPU 0; 7.79 GiB total capacity; 5.71 GiB already allocated; 5.31 MiB free; 6.00 GiB reserved in total by PyTorch)
-_OLD_ALLOCATED = re.compile(_size("allocated") + r" already allocated")
-_OLD_RESERVED = re.compile(_size("reserved") + r" reserved in total by PyTorch")
-# Process finished with exit code 137   |   exitcode  : -9 (pid: 4242)
-_EXIT = re.compile(r"exit(?:ed with)?[ _]?(?:code|status)\s*[:=]?\s*(?P<code>-?\d+)", re.IGNORECASE)
+_OLD_ALLOCATED = _size("allocated") + r" already allocated"
+_OLD_RESERVED = _size("reserved") + r" reserved in total by PyTorch"
+# Process finished with exit code 137   |   exitcode  : -9 (pid: 4242)   |   Exit Code: 1   |   EXIT CODE: 1
+_EXIT = (
+    r"exit(?:ed with)?[ _]?(?:[Cc]ode|[Ss]tatus)[ \t]*[:=]?[ \t]*(?P<code>-?\d+)"
+    r"|Exit(?:ed with)?[ _]?(?:[Cc]ode|[Ss]tatus)[ \t]*[:=]?[ \t]*(?P<code2>-?\d+)"
+    r"|EXIT[ _]?(?:CODE|STATUS)[ \t]*[:=]?[ \t]*(?P<code3>-?\d+)"
+)
 
 
 def incident_of(text: str) -> Incident:
@@ -33,16 +36,16 @@ def incident_of(text: str) -> Incident:
     reserved = _bytes(_OLD_RESERVED, "reserved", text)
     if reserved is None and allocated is not None and rest is not None:
         reserved = allocated + rest
-    codes = [int(hit["code"]) for hit in _EXIT.finditer(text)]
+    ended = last_match(_EXIT, text)
     return Incident(
         log_lines=tuple(line[:500] for line in text.splitlines()[-50:]),
-        exit_code=codes[-1] if codes else None,
+        exit_code=int(ended[ended.lastgroup or 0]) if ended else None,
         torch_allocated_bytes=allocated,
         torch_reserved_bytes=reserved,
         oom_tried_bytes=_bytes(_TRIED, "tried", text),
     )
 
 
-def _bytes(pattern: re.Pattern[str], name: str, text: str) -> int | None:
-    hits = list(pattern.finditer(text))
-    return int(float(hits[-1][name]) * _UNITS[hits[-1][f"{name}_unit"]]) if hits else None
+def _bytes(regex: str, name: str, text: str) -> int | None:
+    hit = last_match(regex, text)
+    return int(float(hit[name]) * _UNITS[hit[f"{name}_unit"]]) if hit else None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Iterator
 
+from doctor.explain.words import longest_piece, required_words, stays_in_line, vocabulary
 from doctor.model import Record, Text
 
 # RuntimeError: CUDA error: ...   |   ERROR: No matching distribution ...   |   Bus error (core dumped)   |   Killed
@@ -12,6 +14,10 @@ ERROR_LINE = re.compile(
     r"^\s*(?:\[rank\d+\]:\s*)?[\w.]*(?:Error|Exception|Warning|Interrupt|Exit)\b.*|\berror\b|^Killed$|Bus error|\bFATAL\b",
     re.I,
 )
+
+
+ERROR_WORDS = ("error", "exception", "warning", "interrupt", "exit", "killed", "fatal")
+"""One of these stands in every such line, in lower case."""
 
 
 class Pattern(Record, frozen=True):
@@ -56,14 +62,46 @@ def matches(text: str) -> list[Match]:
     Later lines come first: the error that ended the run is what the person asks about.
     """
     found: dict[str, tuple[int, Match]] = {}
+    words = vocabulary(text)
     hidden: set[str] = set()
     for pattern in all_patterns():
-        hits = list(re.finditer(pattern.regex, text, re.MULTILINE))
-        if hits:
-            found[pattern.id] = (hits[-1].start(), _match(pattern, hits[-1], text))
+        hit = last_match(pattern.regex, text, words)
+        if hit is not None:
+            found[pattern.id] = (hit.start(), _match(pattern, hit, text))
             hidden.update(pattern.hides)
     kept = [item for kind, item in found.items() if kind not in hidden]
     return [match for _, match in sorted(kept, key=lambda item: -item[0])]
+
+
+def last_match(regex: str, text: str, words_of_text: str | None = None) -> re.Match[str] | None:
+    """Return the last match of ``regex`` in ``text``, a log of any size; ``^`` and ``$`` are a line's.
+
+    Only what holds one of the strings that a match needs is looked at, from the end, a line at a time where a match
+    cannot be longer than that. ``words_of_text`` is the text's :func:`vocabulary`, for who asks often.
+    """
+    needed = required_words(regex)
+    known = text if words_of_text is None else words_of_text
+    words = [word for word in needed if longest_piece(word) in known and word in text]
+    if needed and not words:
+        return None
+    if not needed or not stays_in_line(regex):
+        hits = list(re.finditer(regex, text, re.MULTILINE))
+        return hits[-1] if hits else None
+    pattern = re.compile(regex, re.MULTILINE)
+    for begin, end in _lines_with(words, text):
+        if hits := list(pattern.finditer(text, begin, end)):
+            return hits[-1]
+    return None
+
+
+def _lines_with(words: list[str], text: str) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each line that holds one of ``words``, the last line first."""
+    places = {word: text.rfind(word) for word in words}
+    while (place := max(places.values())) >= 0:
+        begin = text.rfind("\n", 0, place) + 1
+        end = text.find("\n", place)
+        yield begin, end if end >= 0 else len(text)
+        places = {word: text.rfind(word, 0, begin) if at >= begin else at for word, at in places.items()}
 
 
 def _match(pattern: Pattern, hit: re.Match[str], text: str) -> Match:

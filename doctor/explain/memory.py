@@ -104,7 +104,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # exit code 137   |   exitcode  : -9 (pid: 4242)   |   Killed
     Pattern(
         id="exit-137",
-        regex=r"exit(?:ed with)?[ _]?(?:code|status)\s*[:=]?\s*(?:137|-9)\b|\bOOMKilled\b|^Killed$|[Ss]ignal 9 \(SIGKILL\)",
+        regex=r"exit(?:ed with)?[ _]?(?:code|status)[ \t]*[:=]?[ \t]*(?:137|-9)\b|\bOOMKilled\b|^Killed$|[Ss]ignal 9 \(SIGKILL\)",
         meaning=t(
             "The process was killed from outside (SIGKILL): by the kernel for memory, by the platform, or by a person."
         ),

@@ -155,7 +155,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # {'loss': 0.0, 'grad_norm': nan, 'learning_rate': ...}   |   loss: nan
     Pattern(
         id="loss-nan",
-        regex=r"'?(?:train_|eval_)?(?:loss|grad_norm)'?\s*[:=]\s*'?nan\b",
+        regex=r"'?(?:train_|eval_)?(?:loss|grad_norm)'?[ \t]*[:=][ \t]*'?nan\b",
         meaning=t(
             "The loss or the gradient norm is NaN. Trainer's log may show loss 0.0 beside grad_norm nan: the filter hides it."
         ),
