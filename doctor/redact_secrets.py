@@ -75,6 +75,20 @@ _OPTION = re.compile(r"""(?P<name>(?<![\w-])--?[A-Za-z][\w.-]*)(?P<gap>\s+)(?!-)
 _URL = re.compile(r"""(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*://)(?P<rest>[^\s"'<>]+)""")
 
 
+# What each of the shapes has in it, to pass by what cannot be one: most strings of a machine are versions and paths.
+_SHAPE_MARKS = (
+    "hf_", "api_org_", "gh", "gl", "sk-", "rpa", "nvapi", "npm", "dop_v1", "wandb_v1", "AKIA", "ASIA", "AIza", "xox", "pypi-", "eyJ", "PRIVATE",
+)  # fmt: skip
+
+
+@cache
+def _may_name_a_secret() -> re.Pattern[str]:
+    """Every secret name has one of these words in it."""
+    return re.compile(
+        "|".join(sorted(map(re.escape, _secret_words() | {"apikey", "passwd", "password"}))), re.IGNORECASE
+    )
+
+
 def without_secrets(text: str) -> str:
     """Return ``text`` with every credential in it replaced by ``***``. Applying it twice changes nothing more."""
     if len(text) < 6:
@@ -82,12 +96,12 @@ def without_secrets(text: str) -> str:
     if "://" in text:
         text = _URL.sub(lambda match: match["scheme"] + _clean_rest(match["rest"]), text)
     text = _BEARER.sub(rf"\1\2{GONE}", text) if " " in text else text
-    if "=" in text or ":" in text:
-        text = _hide_values(_ASSIGNED, text)
-    if "-" in text and " " in text:
-        text = _hide_values(_OPTION, text)
-    text = _SHAPES.sub(GONE, text)
-    return _BARE_HEX.sub(GONE, text)
+    assigned, option = "=" in text or ":" in text, "-" in text and " " in text
+    if (assigned or option) and _may_name_a_secret().search(text):
+        text = _hide_values(_ASSIGNED, text) if assigned else text
+        text = _hide_values(_OPTION, text) if option else text
+    text = _SHAPES.sub(GONE, text) if any(mark in text for mark in _SHAPE_MARKS) else text
+    return _BARE_HEX.sub(GONE, text) if len(text) >= 40 else text
 
 
 def _hide_values(pattern: re.Pattern[str], text: str) -> str:

@@ -595,7 +595,9 @@ def find_snapshot(name: str) -> tuple[Path, Snapshot]:
 
 
 def patch_bytes_in(path: Path) -> int:
-    """Return how many bytes of patches a snapshot file carries; 0: none. Raises as :func:`load`."""
+    """Return how many bytes of patches a snapshot file carries; 0: none, or it is no file. Raises as :func:`load`."""
+    if not path.is_file() or b'"patch": ' not in path.read_bytes():
+        return 0
     provenance = load(path).facts.provenance.value
     states = [provenance.git, *(one.git for one in provenance.contents)] if provenance else []
     return sum(state.patch_bytes or 0 for state in states if state and state.patch is not None)

@@ -86,8 +86,9 @@ def parse_status(raw: bytes) -> GitState:
 
 def _remote(git: _Git, branch: str) -> str | None:
     """Return where the branch comes from: its own remote, else origin."""
-    for name in (git.optional("config", "--get", f"branch.{branch}.remote") or "origin", "origin"):
-        if url := git.optional("config", "--get", f"remote.{name}.url"):
+    pairs = git.optional_pairs("config", "-z", "--get-regexp", r"^(branch\..*\.remote|remote\..*\.url)$")
+    for name in (pairs.get(f"branch.{branch}.remote", "origin"), "origin"):
+        if url := pairs.get(f"remote.{name}.url"):
             return clean_remote(printable(url))
     return None
 
@@ -131,12 +132,14 @@ class _Git:
         kept = {name: value for name, value in environ.items() if not name.startswith("GIT_")}
         self._environ = {**kept, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
-    def optional(self, *words: str) -> str:
-        """Return the first line of the answer; empty where git has none."""
+    def optional_pairs(self, *words: str) -> dict[str, str]:
+        """Return what ``git config -z`` answers, name -> the last value, which counts; nothing where git has none."""
         try:
-            return self(*words).decode("utf-8", "surrogateescape").partition("\n")[0].strip()
+            rows = self(*words).decode("utf-8", "surrogateescape").split("\0")
         except GitError:
-            return ""
+            return {}
+        split = (row.partition("\n") for row in rows if row)
+        return {name: value.strip() for name, _, value in split}
 
     def __call__(self, *words: str, limit: int = 1 << 16) -> bytes:
         """Return what git prints. Raises GitError: it is not there, refuses, hangs, or says more than ``limit``."""

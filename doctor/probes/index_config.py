@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +11,6 @@ from doctor.probes.bounded import read_text
 from doctor.probes.gaps import reason_of
 from doctor.redact_secrets import without_secrets
 from runner.strings import printable
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     from doctor.probes import Context
@@ -63,6 +57,8 @@ def _files(context: Context, prefix: Path | None) -> list[Path]:
 
 def parse_pip(text: str, source: str) -> list[IndexLine]:
     """Return the index lines of a pip.conf; a file that is none gives none."""
+    import configparser
+
     parser = configparser.RawConfigParser(strict=False)
     try:
         parser.read_string(text)
@@ -80,6 +76,11 @@ def parse_pip(text: str, source: str) -> list[IndexLine]:
 
 def parse_uv(text: str, source: str) -> list[IndexLine]:
     """Return the index lines of a uv.toml."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
     try:
         tree: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError:

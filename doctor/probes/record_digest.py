@@ -6,7 +6,6 @@ A digest over RECORD: the sorted ``path,hash`` rows, without compiled caches, wi
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import re
@@ -45,6 +44,8 @@ def record_rows(record: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _quoted(line: bytes) -> tuple[bytes, bytes]:
+    import csv
+
     fields = next(csv.reader([line.decode("utf-8", "surrogateescape")]), [])
     path, noted = (*fields, "", "")[:2]
     return path.encode("utf-8", "surrogateescape"), noted.encode("utf-8", "surrogateescape")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
-import secrets
-import socket
 import stat
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -21,7 +19,6 @@ from doctor.probes import PROBES, Context
 from doctor.redact import redact
 from doctor.redact_provenance import patch_text
 from doctor.redact_scan import Hit, secrets_in_patch
-from doctor.snapshots.of_run import run_provenance
 from runner.rundir import find_run
 from runner.text import Text
 
@@ -63,6 +60,8 @@ def from_run(name: str, *, patch: Patch = "refuse", share: bool = False) -> Snap
         ExportError: there is no such run, it keeps no snapshot that can be read, or a patch holds a credential.
         BadSnapshot: what it keeps is not a snapshot.
     """
+    from doctor.snapshots.of_run import run_provenance
+
     try:
         run = find_run(name)
         snapshot = load_snapshot(run.snapshot)
@@ -127,7 +126,7 @@ def without_patches(snapshot: Snapshot) -> Snapshot:
 
 def shareable(snapshot: Snapshot, *, patches_as_they_are: bool = False, share: bool = False) -> Snapshot:
     """Redact ``snapshot`` with the names that only this machine knows: its own, and the account's."""
-    hosts = {socket.gethostname(), os.environ.get("HOSTNAME", "")}
+    hosts = {host_name(), os.environ.get("HOSTNAME", "")}
     hosts |= {name.partition(".")[0] for name in hosts}
     users = {os.environ.get("USER", ""), os.environ.get("LOGNAME", ""), _account()}
     return redact(
@@ -137,6 +136,10 @@ def shareable(snapshot: Snapshot, *, patches_as_they_are: bool = False, share: b
         patches_as_they_are=patches_as_they_are,
         share=share,
     )
+
+
+def host_name() -> str:
+    return os.uname().nodename
 
 
 def _account() -> str:
@@ -170,7 +173,7 @@ def write_file(content: bytes, target: Path, overwrite: bool = False) -> None:
             t("{file} is there already; --force overwrites it, -o names another", file=str(target))
         )
     real = Path(os.path.realpath(target))
-    beside = real.with_name(f".{real.name}.{secrets.token_hex(4)}.part")
+    beside = real.with_name(f".{real.name}.{os.urandom(4).hex()}.part")
     try:
         if into:
             _write_into(target, content)

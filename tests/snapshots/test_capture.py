@@ -116,7 +116,7 @@ def test_the_default_name_is_dated() -> None:
 # ---------------------------------------------------------------------------------------- what is in it
 def test_this_machines_own_names_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("USER", "wangxiaoming")
-    monkeypatch.setattr("doctor.snapshots.capture.socket.gethostname", lambda: "gpu-node-17.corp.example")
+    monkeypatch.setattr("doctor.snapshots.capture.host_name", lambda: "gpu-node-17.corp.example")
     lines = ("gpu-node-17 kernel: killed", "gpu-node-17.corp.example up", "/data/wangxiaoming/run")
     found = capture.shareable(Snapshot(facts=Facts(kernel_log=ok(KernelLog(lines=lines)))))
     assert found.facts.kernel_log.value == KernelLog(
