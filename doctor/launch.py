@@ -107,9 +107,14 @@ def _unwritable(run: RunDir, error: OSError) -> Text:
 
 def copy_runner(run: RunDir) -> None:
     """Copy our ``runner`` package alone to ``RUN/code/runner``. Raises OSError."""
+    copy_runner_to(run.code)
+
+
+def copy_runner_to(folder: Path) -> None:
+    """Copy our ``runner`` package alone into ``folder``. Raises OSError."""
     source = Path(runner.__file__).parent
     ignore = shutil.ignore_patterns("__pycache__", "*.pyc")
-    shutil.copytree(source, run.code / "runner", ignore=ignore, dirs_exist_ok=True)
+    shutil.copytree(source, folder / "runner", ignore=ignore, dirs_exist_ok=True)
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -143,15 +148,10 @@ def start_run(
     started = StartedRun(run, process)
     if with_sampler:
         _start_sampler(started)
+    started.sampler_why = start_telling(run) or started.sampler_why
     return started
 
 
-def take_lock(run: RunDir) -> int | None:
-    """Return an open file that holds the run's lock; None where the file system knows no locks.
-    started.sampler_why = start_telling(run) or started.sampler_why
-
-    Raises:
-        LaunchError: a trainer runs, or somebody else is just starting one.
 def start_telling(run: RunDir) -> Text | None:
     """Start what tells of the run's alerts, where it has been asked for; return why it could not be."""
     from doctor.alert_follow import start_alerts
@@ -163,6 +163,11 @@ def start_telling(run: RunDir) -> Text | None:
     return None
 
 
+def take_lock(run: RunDir) -> int | None:
+    """Return an open file that holds the run's lock; None where the file system knows no locks.
+
+    Raises:
+        LaunchError: a trainer runs, or somebody else is just starting one.
     """
     if trainer_alive(run) or _is_locked(run.path / "trainer.lock"):
         raise LaunchError(_taken(run))

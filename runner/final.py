@@ -12,6 +12,7 @@ from accelerate.utils.modeling import get_state_dict_offloaded_model
 
 from runner.adapters import save_with_adapters
 from runner.checkpoint import load_model, read_state
+from runner.deploy.card import model_card
 from runner.durable import publish_folder, seal_folder
 from runner.text import t
 from runner.workbench import Workbench
@@ -61,6 +62,8 @@ def write_final(bench: Workbench, metrics: dict[str, float]) -> Path:
     bench.data.tokenizer.save_pretrained(str(making))
     report = msgspec.json.format(msgspec.json.encode(final_report(bench, metrics)), indent=1)
     (making / "metrics.json").write_bytes(report + b"\n")
+    card = model_card(bench.plan, bench.data.facts, state, metrics)
+    (making / "README.md").write_text(card, encoding="utf-8")
     seal_folder(making, state.approximate)
     publish_folder(making, run.final)
     return run.final

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -13,9 +14,9 @@ import torch
 
 from runner.deploy.held_out import HeldOut, batches_of, open_held_out
 from runner.deploy.latency import measure
-from runner.deploy.onnx_file import ExportFailed, Written, write_onnx
+from runner.deploy.onnx_file import ExportFailed, Written, choose_exporter, write_onnx
 from runner.deploy.parity import compare_shapes, compare_texts, shapes_for
-from runner.deploy.records import Agreement, Exported, Latency, Variant
+from runner.deploy.records import Agreement, Exported, Latency, ShapeParity, Variant
 from runner.deploy.session import ask, open_session
 from runner.deploy.trained import Trained, open_trained
 from runner.deploy.variants import WRITERS
@@ -52,7 +53,7 @@ def export(request: Request, tell: Tell) -> Exported:
 
     Raises:
         InputError: the folder holds no model that is known here.
-        ExportFailed: no exporter could write it.
+        ExportFailed: no exporter wrote a file that answers as torch does.
         OSError: no space.
     """
     _require("onnx", "onnxruntime")
@@ -78,17 +79,17 @@ def _require(*names: str) -> None:
     if missing:
         raise InputError(
             t("the export needs {names} in the environment that trained: {command}",
-              names=", ".join(missing), command="pip install onnx onnxscript onnxruntime")
+              names=", ".join(missing), command=f"{sys.executable} -m pip install onnx onnxscript onnxruntime")
         )  # fmt: skip
 
 
 def _into(making: Path, request: Request, tell: Tell) -> Exported:
-    trained, written = _write(making, request, tell)
+    trained, written, shapes = _write(making, request, tell)
     trained.tokenizer.save_pretrained(str(making))
     trained.model.config.save_pretrained(str(making))
     held_out, no_texts = _held_out(request, trained)
     tell(t("comparing the answers with torch's"))
-    variants = [_tried("fp32", written.path, trained, held_out, request)]
+    variants = [_tried("fp32", written.path, trained, held_out, request, shapes)]
     for name in request.variants:
         tell(t("converting to {precision}", precision=name))
         variants.append(_converted(name, written.path, trained, held_out, request))
@@ -124,20 +125,47 @@ def _gpu_version() -> str:
     return metadata.version("onnxruntime-gpu") if _has("onnxruntime-gpu") else ""
 
 
-def _write(making: Path, request: Request, tell: Tell) -> tuple[Trained, Written]:
-    """Open and write; attention that an exporter cannot take is tried once more in its plain form."""
-    trained = open_trained(Path(request.folder), request.max_length)
-    tell(t("writing the ONNX file"))
+def _write(making: Path, request: Request, tell: Tell) -> tuple[Trained, Written, tuple[ShapeParity, ...]]:
+    """Write a file that answers as torch does: by the next exporter, then with plain attention, where one does not."""
+    failure: ExportFailed | None = None
+    for attention in ("sdpa", "eager"):
+        trained = open_trained(Path(request.folder), request.max_length, attention)
+        if attention != getattr(trained.config, "_attn_implementation", attention):
+            continue
+        order, why = choose_exporter(request.exporter)
+        for exporter in order:
+            tell(t("writing the ONNX file ({exporter} exporter)", exporter=exporter))
+            try:
+                return (trained, *_proven(trained, making / ONNX_FILE, exporter, request, why))
+            except ExportFailed as failed:
+                failure = failure or failed
+                why = t("the other one did not do: {why}", why=str(failed))
+                _clear(making)
+    assert failure is not None, "an exporter is always tried"
+    raise failure
+
+
+def _proven(trained: Trained, path: Path, exporter: str, request: Request, why: Text) -> tuple[Written, tuple[ShapeParity, ...]]:  # fmt: skip
+    """Write the file and hold it against torch. Raises ExportFailed."""
+    written = write_onnx(trained, path, exporter, request.opset, why)
     try:
-        return trained, write_onnx(trained, making / ONNX_FILE, request.exporter, request.opset)
-    except ExportFailed as failed:
-        if getattr(trained.model.config, "_attn_implementation", "eager") == "eager":
-            raise
-        plain = open_trained(Path(request.folder), request.max_length, attention="eager")
-        try:
-            return plain, write_onnx(plain, making / ONNX_FILE, request.exporter, request.opset)
-        except ExportFailed:
-            raise failed from None
+        session = open_session(path, request.provider)
+    except Exception as error:  # onnxruntime's errors have no common base but Exception
+        words = " ".join(str(error).split())[:400]
+        raise ExportFailed(t("onnxruntime cannot open what the {exporter} exporter wrote: {why}", exporter=exporter, why=words)) from error  # fmt: skip
+    shapes = tuple(compare_shapes(trained, session, shapes_for(trained)))
+    bad = next((one for one in shapes if not one.is_equal), None)
+    if bad is not None:
+        raise ExportFailed(
+            t("the file of the {exporter} exporter does not answer as torch does: {texts} x {tokens} tokens, {difference}",
+              exporter=exporter, texts=bad.shape[0], tokens=bad.shape[1], difference=bad.first_difference)
+        )  # fmt: skip
+    return written, shapes
+
+
+def _clear(making: Path) -> None:
+    for path in making.glob(f"{ONNX_FILE}*"):
+        path.unlink()
 
 
 def _held_out(request: Request, trained: Trained) -> tuple[HeldOut | None, Text | None]:
@@ -163,14 +191,21 @@ def _converted(
         return Variant(name=name, file="", bytes=0, provider="", trouble=t("{why}", why=why))
 
 
-def _tried(name: str, path: Path, trained: Trained, held_out: HeldOut | None, request: Request) -> Variant:
+def _tried(
+    name: str,
+    path: Path,
+    trained: Trained,
+    held_out: HeldOut | None,
+    request: Request,
+    shapes: tuple[ShapeParity, ...] = (),
+) -> Variant:
     session = open_session(path, request.provider)
     return Variant(
         name=name,
         file=path.name,
         bytes=sum(one.stat().st_size for one in path.parent.glob(f"{path.name}*")),
         provider=session.get_providers()[0],
-        shapes=tuple(compare_shapes(trained, session, shapes_for(trained))) if name == "fp32" else (),
+        shapes=shapes,
         agreement=_agreement(trained, session, held_out, request.texts),
         metrics=held_out.metrics(lambda inputs: torch.from_numpy(ask(session, inputs))) if held_out else {},
     )

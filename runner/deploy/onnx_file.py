@@ -80,25 +80,19 @@ def example_inputs(trained: Trained) -> tuple[torch.Tensor, ...]:
     return tuple(values[name] for name in trained.input_names)
 
 
-def write_onnx(trained: Trained, path: Path, exporter: str = "auto", opset: int | None = None) -> Written:
-    """Write ``path``; where the first exporter fails, the next is tried and the reason told.
+def write_onnx(trained: Trained, path: Path, exporter: str, opset: int | None, why: Text) -> Written:
+    """Write ``path`` by one exporter; ``why`` it was chosen is kept.
 
     Raises:
-        ExportFailed: none worked; the last one's operator, line and words.
+        ExportFailed: it could not; the operator, the model's line and its words.
     """
-    order, why = choose_exporter(exporter)
-    for place, name in enumerate(order):
-        version = opset or OPSETS[name]
-        try:
-            with _quiet():
-                _EXPORTERS[name](trained, path, version)
-            return Written(path, name, version, why)
-        except Exception as error:  # an exporter raises whatever its passes raise
-            failure = describe(name, error)
-            if place + 1 == len(order):
-                raise ExportFailed(failure) from error
-            why = t("{first} failed: {why}", first=name, why=str(failure))
-    raise AssertionError("an exporter is always tried")
+    version = opset or OPSETS[exporter]
+    try:
+        with _quiet():
+            _EXPORTERS[exporter](trained, path, version)
+    except Exception as error:  # an exporter raises whatever its passes raise
+        raise ExportFailed(describe(exporter, error)) from error
+    return Written(path, exporter, version, why)
 
 
 def _dynamo(trained: Trained, path: Path, opset: int) -> None:

@@ -96,9 +96,14 @@ def compare_texts(trained: Trained, session: Any, batches: Iterable[Batch]) -> A
 
 
 def _apart(trained: Trained, want: Any, got: Any) -> Any:
-    """Return where the answers part: another class, another yes or no, or (numbers) more than rounding."""
+    """Return where the answers part: another class, another yes or no, or (numbers) more than rounding.
+
+    Two classes that torch itself holds equal up to rounding are the same answer.
+    """
     if trained.problem == "multi_label_classification":
-        return (want > 0) != (got > 0)
+        return ((want > 0) != (got > 0)) & (numpy.abs(want) > ATOL)
     if trained.problem == "regression" or trained.kind == "features":
         return ~(numpy.abs(want - got) <= ATOL + RTOL * numpy.abs(want))
-    return want.argmax(-1) != got.argmax(-1)
+    theirs = numpy.nan_to_num(got, nan=-numpy.inf).argmax(-1)[..., None]
+    margin = want.max(-1) - numpy.take_along_axis(want, theirs, -1)[..., 0]
+    return margin > ATOL + RTOL * numpy.abs(want.max(-1))

@@ -68,4 +68,10 @@ def _predict(request: bytes, teller: Teller) -> None:
     predict(msgspec.json.decode(request, type=Request), teller)
 
 
-_VERBS = {"export": _export, "predict": _predict}
+def _upload(request: bytes, teller: Teller) -> None:
+    from runner.deploy.uploading import Request, upload
+
+    teller.line(uploaded=upload(msgspec.json.decode(request, type=Request)))
+
+
+_VERBS = {"export": _export, "predict": _predict, "upload": _upload}
