@@ -489,6 +489,8 @@ class Project(Section, frozen=True):
     requirements: tuple[Requirement, ...] = ()
     shadowing_files: tuple[str, ...] = ()
     """Files here that hide an installed module (torch.py, random.py)."""
+    is_package: bool | None = None
+    """It has an ``__init__.py``: the inside of a package, whose files are imported by its name."""
 
 
 class Workload(Section, frozen=True):

@@ -31,6 +31,7 @@ def probe(context: Context) -> Reading[Project]:
         cwd=printable(str(context.cwd)),
         requirements=tuple(read_requirements(cwd, names, unread)),
         shadowing_files=tuple(shadowing_files(context, cwd, names)),
+        is_package="__init__.py" in names,
         unread=unread,
     )
     return ok(project, printable(str(context.cwd)))
