@@ -18,6 +18,7 @@ from runner.data import MicroBatches, batches
 from runner.engine import LOWEST_SCALE, SplitClock
 from runner.final import finish_run
 from runner.journal import Journal
+from runner.memory_watch import watch_memory
 from runner.milestones import evaluate_if_due, save_if_due
 from runner.nonfinite import NonFiniteError, suspect_rows
 from runner.optim import set_lr
@@ -62,6 +63,7 @@ class Trainer(Workbench):
         say_started(self, resume)
         self.engine.model.train()
         self.proof = Proof(self.plan, self.run, self.engine.bare_model)
+        self.memory = watch_memory(self)
         while not self._ended():
             epoch, first = position_of(self.state.windows_done, self.samples, self.train.batch_size)
             windows = self.windows(epoch)[first : first + self.total - self.state.windows_done]
@@ -154,6 +156,8 @@ class Trainer(Workbench):
         clock.lap("optimizer")
         self._count_window(micro_batches, updated)
         say_step(self, micro_batches, sum(parts), norm_value, lr, epoch, clock, updated)
+        if self.memory is not None:
+            self.memory.window_done(micro_batches)
 
     def _update_unless_bad(self, micro_batches: list[Batch], losses: list[float], norm: float) -> bool:
         """Make the update unless a number is not finite; return whether the weights changed.
