@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,5 +32,5 @@ def first_and_last(path: Path) -> Iterator[RunEvent]:
         found = content.rfind(b'"kind":"evaluation"', 0, tail)
         evaluation = content.rfind(b"\n", 0, found) + 1 if found >= 0 else None
     if evaluation is not None:
-        yield next(event for event, _ in read_events(path, evaluation))
+        yield from (event for event, _ in itertools.islice(read_events(path, evaluation), 1))
     yield from (event for event, _ in read_events(path, tail))

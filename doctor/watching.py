@@ -13,9 +13,11 @@ from doctor.event_shapes import sound_events
 from doctor.glance import glance, is_long
 from doctor.run_ends import first_and_last
 from doctor.trainer_pid import trainer_alive
+from runner.damage import damage_of
 from runner.events import EventFollower
 from runner.rundir import RunDir, is_run, runs_home
 from runner.state import RunState, fold, state_as_dict
+from runner.text import Text
 
 ALIVE_EVERY_S = 1.0
 RESUMING_AFTER_S = 5.0
@@ -24,6 +26,8 @@ RESUMING_AFTER_S = 5.0
 class RunWatcher:
     """Follows one run. ``poll`` folds what is new; it may wait for a disk, so a screen calls it in the background."""
 
+    is_ours = True
+
     def __init__(self, run: RunDir, clock: Callable[[], float] = time.time) -> None:
         self.run = run
         self.state = RunState()
@@ -31,6 +35,7 @@ class RunWatcher:
         self._clock = clock
         self._follower = EventFollower(run.events)
         self._asked_at = -1e9
+        self._damage: list[Text] = []
 
     @property
     def name(self) -> str:
@@ -43,6 +48,7 @@ class RunWatcher:
             return self._read_whole()
         for event in sound_events(self._follower.each_new()):
             self.state.add(event)
+        self.state.damage = self._damage
         return self.state
 
     def _ask_alive(self) -> None:
@@ -50,13 +56,15 @@ class RunWatcher:
         if now - self._asked_at >= ALIVE_EVERY_S:
             self._asked_at = now
             self.alive = trainer_alive(self.run)
+            if not self.state.started:
+                self._damage = damage_of(self.run)
 
     def trainer_ended(self) -> None:
         """Take note that the trainer is gone: whoever started it knows before the next look."""
         self.alive = False
 
     def status(self) -> str:
-        """Return ``starting running stalled stopped completed failed non-finite lost``."""
+        """Return ``starting running stalled stopped completed failed non-finite lost damaged``."""
         now, spoke_at = self._clock(), self.state.last_trainer_t
         if self.state.supervised:  # alive after its end: its supervisor, with what is to be done on finish
             return self.state.status_at(now, self.alive)
@@ -73,6 +81,7 @@ class RunWatcher:
         whole = RunState()
         for event in sound_events(self._follower.each_new()):
             whole.add(event)
+        whole.damage = self._damage
         self.state = whole
         return whole
 
@@ -127,6 +136,8 @@ class RunSummary:
     loss: float | None
     metrics: dict[str, float]
     """Of the newest evaluation."""
+    damage: tuple[str, ...] = ()
+    """What of its directory cannot be read, and where, in English."""
 
 
 def list_runs(home: Path | None = None) -> list[RunSummary]:
@@ -154,6 +165,7 @@ def summarise(run: RunDir) -> RunSummary:
         run.plan.stat()
         files = [first_and_last(path) for path in sorted(run.events.glob("trainer-*.jsonl"))]
         fold(sound_events(heapq.merge(*files, key=lambda event: event.t)), state)
+        state.damage = [] if state.started else damage_of(run)
     except OSError:
         return _unreadable(run.name, run.path)
     alive, now = trainer_alive(run), time.time()
@@ -169,6 +181,7 @@ def summarise(run: RunDir) -> RunSummary:
         seconds=None if state.first_t is None or over_at is None else over_at - state.first_t,
         loss=state.loss.values[-1] if state.loss.values else None,
         metrics={name: float(value) for name, value in evaluation.items() if _is_metric(name, value)},
+        damage=tuple(str(text) for text in state.damage),
     )
 
 

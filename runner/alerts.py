@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from runner.events import RunEvent, number
+from runner.events import RunEvent, amount, number, rows, words
 from runner.text import Text, t
 
 SPIKE_RATIO = 2.0
@@ -96,7 +96,7 @@ class AlertBook:
         elif event.kind == "sample-host":
             self._host(event)
         elif event.kind == "checkpoint":
-            self._checkpoint_bytes = number(event.data.get("bytes")) or self._checkpoint_bytes
+            self._checkpoint_bytes = amount(event.data.get("bytes")) or self._checkpoint_bytes
         elif event.kind in ("run-started", "run-finished"):
             kept = [kind for kind in ("overfitting", "non-finite") if event.kind == "run-finished"]
             self._alerts = {kind: alert for kind, alert in self._alerts.items() if kind in kept}
@@ -156,13 +156,13 @@ class AlertBook:
                     loss=round(loss, 4), best=round(self._best_eval, 4)))  # fmt: skip
 
     def _gpus(self, event: RunEvent) -> None:
-        cards = [card for card in event.data.get("gpus") or () if isinstance(card, dict)]
+        cards = rows(event.data.get("gpus"))
         if not cards:
             return
         shares = [
-            (number(card.get("memory_used_bytes")) or 0.0) / total
+            (amount(card.get("memory_used_bytes")) or 0.0) / total
             for card in cards
-            if (total := number(card.get("memory_total_bytes")))
+            if (total := amount(card.get("memory_total_bytes")))
         ]
         fullest = max(shares, default=0.0)
         is_on = self._vram.look(fullest >= VRAM_ON, fullest < VRAM_OFF)
@@ -170,7 +170,7 @@ class AlertBook:
             "vram", is_on, event, "warn", t("a GPU's memory is {share} % full", share=round(100 * fullest))
         )
         reasons = sorted(
-            {str(name) for card in cards for name in card.get("throttle_reasons") or ()} & SLOWDOWNS
+            {str(name) for card in cards for name in words(card.get("throttle_reasons"))} & SLOWDOWNS
         )
         self._throttled.append(bool(reasons))
         count = sum(self._throttled)
@@ -194,7 +194,7 @@ class AlertBook:
                   t("a GPU is at {now} °C and slows itself down at {limit} °C", now=round(now), limit=round(limit)))  # fmt: skip
 
     def _host(self, event: RunEvent) -> None:
-        free = number(event.data.get("disk_free_bytes"))
+        free = amount(event.data.get("disk_free_bytes"))
         if free is None:
             return
         needed = DISK_CHECKPOINTS * self._checkpoint_bytes

@@ -115,6 +115,11 @@ def rows(value: Any) -> list[dict[str, Any]]:
     return [row for row in value if isinstance(row, dict)] if isinstance(value, (list, tuple)) else []
 
 
+def words(value: Any) -> list[str]:
+    """Return the strings of a list in an event; none where something else stands in its place."""
+    return [word for word in value if isinstance(word, str)] if isinstance(value, (list, tuple)) else []
+
+
 class EventWriter:
     """Appends events to one file; safe to kill at any instant (at worst the last line is torn).
 

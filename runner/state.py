@@ -12,9 +12,13 @@ from typing import Any
 import msgspec
 
 from runner.alerts import AlertBook
-from runner.events import RunEvent, number
+from runner.curve import Curve
+from runner.events import RunEvent, amount, number, table, whole
+from runner.text import Text
 from runner.verdict import verdict_of
-from runner.window import Windows
+from runner.windows import Windows
+
+__all__ = ["Curve", "RunState", "fold", "state_as_dict"]
 
 STALLED_AFTER_S = 60.0
 """A running trainer that wrote nothing for this long is called stalled, unless it was quiet for long before and
@@ -23,55 +27,12 @@ PATIENCE = 3.0
 """A trainer that was once quiet for G seconds and went on is not called stalled before PATIENCE x G."""
 
 
-class Curve:
-    """A series of ``(step, value)`` thinned to at most ``limit`` points; the first, the last and extremes are kept.
-
-    When full, neighbouring pairs are folded into the one point of the two that lies farther from their mean
-    neighbours, so memory stays bounded for a run of a million steps.
-    """
-
-    def __init__(self, limit: int = 2000) -> None:
-        self.limit = limit
-        self.steps: list[float] = []
-        self.values: list[float] = []
-
-    def add(self, step: float, value: float) -> None:
-        self.steps.append(step)
-        self.values.append(value)
-        if len(self.steps) > self.limit:
-            self._thin()
-
-    def _thin(self) -> None:
-        keep = [0]
-        for left in range(1, len(self.values) - 2, 2):
-            previous = self.values[keep[-1]]
-            first, second = self.values[left], self.values[left + 1]
-            keep.append(left if abs(first - previous) > abs(second - previous) else left + 1)
-        keep.append(len(self.values) - 1)
-        self.steps = [self.steps[index] for index in keep]
-        self.values = [self.values[index] for index in keep]
-
-    def smoothed(self, weight: float = 0.9) -> list[float]:
-        """Return the exponential moving average (bias-corrected, as TensorBoard draws it); non-finite values pass."""
-        average, total, out = 0.0, 0.0, []
-        for value in self.values:
-            if not math.isfinite(value):
-                out.append(value)
-                continue
-            average = weight * average + (1 - weight) * value
-            total = weight * total + (1 - weight)
-            out.append(average / total)
-        return out
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-
 class RunState:
     """What is known of a run. Every field is what events said; nothing is guessed.
 
-    ``status`` is one of ``starting running stalled stopped interrupted completed failed non-finite lost``; *lost* is set by the
-    reader when the trainer's process is gone without a word (see :meth:`status_at`).
+    ``status`` is one of ``starting running stalled stopped interrupted completed failed non-finite lost damaged``; *lost* is set
+    by the reader when the trainer's process is gone without a word (see :meth:`status_at`), *damaged* where nothing of
+    the run can be read.
     """
 
     def __init__(self) -> None:
@@ -107,6 +68,8 @@ class RunState:
         self.samples_seen = 0
         self.tokens_seen = 0
         self.padded_tokens_seen = 0
+        """Positions of the steps that told both them and the tokens in them."""
+        self._tokens_of_padded = 0
         self.non_finite_losses = 0
         self.split_seconds: dict[str, float] = {}
         self.first_t: float | None = None
@@ -117,6 +80,8 @@ class RunState:
         self.windows = Windows()
         """Where the time went, for :mod:`runner.verdict`."""
         self.alerts = AlertBook()
+        self.damage: list[Text] = []
+        """What of the run directory cannot be read, and where; set by whoever reads it (:mod:`runner.damage`)."""
         self.is_approximate = False
         """Folded from a part of the events: ends and newest values are right, counts are lower bounds."""
 
@@ -149,22 +114,24 @@ class RunState:
             self.supervised and event.source != "log"
         ):  # a callback inside the supervised command tells more of it
             self.started = {**self.started, **event.data}
-            self.steps_total = event.data.get("steps_total", self.steps_total)
-            self.step = int(event.data.get("resumed_from_step") or 0)
+            self._begin_at(event)
             return
         self.supervised = event.source == "log"
         self.started = event.data
         self.finished, self.training_finished = {}, {}
         self.longest_gap_s = 0.0
-        self.steps_total = event.data.get("steps_total", self.steps_total)
-        self.step = int(event.data.get("resumed_from_step") or 0)
+        self._begin_at(event)
+
+    def _begin_at(self, event: RunEvent) -> None:
+        self.steps_total = whole(event.data.get("steps_total"), self.steps_total)
+        self.step = whole(event.data.get("resumed_from_step"), 0) or 0
 
     def _on_memory(self, event: RunEvent) -> None:
         self.memory = event.data
 
     def _on_step(self, event: RunEvent) -> None:
-        self.step = event.step or self.step
-        self.steps_total = event.data.get("steps_total", self.steps_total)
+        self.step = whole(event.step, self.step) or self.step
+        self.steps_total = whole(event.data.get("steps_total"), self.steps_total)
         self.last = event.data
         loss = number(event.data.get("loss"))
         if loss is not None:
@@ -174,17 +141,22 @@ class RunState:
             value = number(event.data.get(name))
             if value is not None:
                 curve.add(self.step, value)
-        seconds = number(event.data.get("seconds")) or 0.0
+        self._count(event.data, amount(event.data.get("seconds")) or 0.0)
+
+    def _count(self, data: dict[str, Any], seconds: float) -> None:
+        """Add up what a step counted; what is no amount (below 0, not finite, no number) counts as not written."""
         self._learn_pace(seconds)
-        for name, curve in (("samples", self.samples_per_s), ("tokens", self.tokens_per_s)):
-            amount = number(event.data.get(name))
-            if amount is not None and seconds > 0:
-                curve.add(self.step, amount / seconds)
-        self.samples_seen += int(number(event.data.get("samples")) or 0)
-        self.tokens_seen += int(number(event.data.get("tokens")) or 0)
-        self.padded_tokens_seen += int(number(event.data.get("padded_tokens")) or 0)
-        for name, part in (event.data.get("split") or {}).items():
-            self.split_seconds[name] = self.split_seconds.get(name, 0.0) + (number(part) or 0.0)
+        samples, tokens, padded = (amount(data.get(name)) for name in ("samples", "tokens", "padded_tokens"))
+        for counted, curve in ((samples, self.samples_per_s), (tokens, self.tokens_per_s)):
+            if counted is not None and seconds > 0:
+                curve.add(self.step, counted / seconds)
+        self.samples_seen += int(samples or 0)
+        self.tokens_seen += int(tokens or 0)
+        if tokens is not None and padded is not None and tokens <= padded:
+            self.padded_tokens_seen += int(padded)
+            self._tokens_of_padded += int(tokens)
+        for name, part in table(data.get("split")).items():
+            self.split_seconds[name] = self.split_seconds.get(name, 0.0) + (amount(part) or 0.0)
 
     def _learn_pace(self, seconds: float) -> None:
         """A log tells every so many steps: its ``seconds`` are of all steps since the event before."""
@@ -200,7 +172,7 @@ class RunState:
             if value is None or name in ("samples", "seconds"):
                 continue
             curve = self.eval_loss if name == "loss" else self.metrics.setdefault(name, Curve())
-            curve.add(event.step or self.step, value)
+            curve.add(whole(event.step, self.step) or self.step, value)
 
     def _on_checkpoint(self, event: RunEvent) -> None:
         self.checkpoints.append(event)
@@ -235,6 +207,8 @@ class RunState:
         """Return the status at wall time ``now``; ``trainer_alive`` is None where nobody could look."""
         if self.finished:
             return str(self.finished.get("outcome", "completed"))
+        if self.damage and not self.started:
+            return "damaged"
         if trainer_alive is False:
             return "lost"
         if not self.started:
@@ -254,19 +228,19 @@ class RunState:
         return max(0, self.steps_total - self.step) * recent[len(recent) // 2]
 
     def _recent_step_seconds(self) -> list[float]:
-        samples = number(self.last.get("samples")) or 0.0
+        samples = amount(self.last.get("samples")) or 0.0
         if not samples and self.supervised:
             return [pace for pace in self.log_pace[-50:] if pace > 0]
         return [samples / value for value in self.samples_per_s.values[-50:] if value > 0] if samples else []
 
     def padding_share(self) -> float | None:
         """Return the share of padded positions that were padding, 0 to 1; None when unknown."""
-        return 1 - self.tokens_seen / self.padded_tokens_seen if self.padded_tokens_seen else None
+        return 1 - self._tokens_of_padded / self.padded_tokens_seen if self.padded_tokens_seen else None
 
 
 def bad_losses(step: dict[str, Any]) -> int:
     """Return how many losses of a step event were no numbers: counted one by one, where the trainer did, else its own."""
-    counted, loss = number(step.get("non_finite")), number(step.get("loss"))
+    counted, loss = amount(step.get("non_finite")), number(step.get("loss"))
     if counted is not None:
         return int(counted)
     return int(loss is not None and not math.isfinite(loss))
@@ -288,6 +262,7 @@ def state_as_dict(state: RunState, now: float, trainer_alive: bool | None = None
             "status": status,
             "verdict": verdict_of(state, status, now),
             "alerts": state.alerts.open(),
+            "damage": [str(text) for text in state.damage],
             "step": state.step,
             "steps_total": state.steps_total,
             "eta_seconds": state.eta_seconds(),

@@ -25,6 +25,7 @@ def run(namespace: argparse.Namespace) -> int:
     from doctor import service
     from runner.events import finite_or_name
     from runner.rundir import runs_home
+    from runner.strings import printable
 
     rows = service.list_runs()
     if namespace.json:
@@ -41,7 +42,7 @@ def run(namespace: argparse.Namespace) -> int:
         )
         return Exit.OK
     for row in rows:
-        print(_line(row))
+        print("\n".join([_line(row), *(f"    {printable(words)}" for words in row.damage)]))
     return Exit.OK
 
 

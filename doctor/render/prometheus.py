@@ -21,6 +21,7 @@ STATUSES = (
     "failed",
     "non-finite",
     "lost",
+    "damaged",
 )
 KINDS = ("data", "launch", "compute", "memory", "throttled", "ranks", "evaluating", "saving", "logging", "copying",
          "cpu-limit", "hung", "unknown")  # fmt: skip

@@ -19,7 +19,7 @@ from runner.strings import printable
 from runner.text import Text, t
 from runner.verdict import is_worth_saying, verdict_of
 
-_ROLES = {"completed": "good", "running": "bold", "stopped": "warn", "interrupted": "warn", "stalled": "warn"}
+_ROLES = {"completed": "good", "ended": "bold", "running": "bold", "stopped": "warn", "interrupted": "warn", "stalled": "warn"}
 
 
 def status_word(status: str) -> str:
@@ -30,10 +30,12 @@ def status_word(status: str) -> str:
         "stalled": say("stalled (the trainer is silent)"),
         "stopped": say("stopped and saved"),
         "interrupted": say("stopped by hand"),
+        "ended": say("process ended"),
         "completed": say("completed"),
         "failed": say("failed"),
         "non-finite": say("halted: the loss is not finite"),
         "unreadable": say("its events cannot be read"),
+        "damaged": say("damaged: it cannot be read"),
         "lost": say("lost (the trainer is gone without a word)"),
     }.get(status, status)
 
@@ -128,7 +130,8 @@ def _head(name: str, status: str, width: int, colour: bool) -> list[str]:
 def _verdict(state: RunState, status: str, now: float, width: int) -> list[str]:
     """Return what needs attention and where the time goes, in two lines each at most."""
     verdict = verdict_of(state, status, now)
-    lines = [
+    lines = [line for text in state.damage for line in indent(say(text), width, "! ", "  ")[:4]]
+    lines += [
         line
         for words in alert_lines(state.alerts.open())[:2]
         for line in indent(words, width, "! ", "  ")[:2]

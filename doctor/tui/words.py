@@ -12,12 +12,12 @@ from runner.text import Text
 LEVEL_SIGNS = {"fail": "✗", "warn": "!", "note": "·", "unknown": "?"}
 LEVEL_STYLES = {"fail": "bold red", "warn": "bold yellow", "note": "cyan", "unknown": "bold magenta"}
 STATUS_SIGNS = {
-    "starting": "…", "running": "▶", "stalled": "!", "stopped": "■", "interrupted": "■", "completed": "✓",
-    "failed": "✗", "non-finite": "✗", "lost": "?",
+    "starting": "…", "running": "▶", "stalled": "!", "stopped": "■", "interrupted": "■", "ended": "■", "completed": "✓",
+    "failed": "✗", "non-finite": "✗", "lost": "?", "damaged": "✗",
 }  # fmt: skip
 STATUS_STYLES = {
-    "starting": "", "running": "bold green", "stalled": "bold yellow", "stopped": "bold", "interrupted": "bold",
-    "completed": "bold green", "failed": "bold red", "non-finite": "bold red", "lost": "bold magenta",
+    "starting": "", "running": "bold green", "stalled": "bold yellow", "stopped": "bold", "interrupted": "bold", "ended": "bold",
+    "completed": "bold green", "failed": "bold red", "non-finite": "bold red", "lost": "bold magenta", "damaged": "bold red",
 }  # fmt: skip
 
 
@@ -34,10 +34,12 @@ def status_label(status: str) -> str:
         "stalled": say("stalled"),
         "stopped": say("stopped"),
         "interrupted": say("stopped by hand"),
+        "ended": say("process ended"),
         "completed": say("completed"),
         "failed": say("failed"),
         "non-finite": say("loss not finite"),
         "lost": say("process gone"),
+        "damaged": say("damaged"),
     }
     return f"{STATUS_SIGNS.get(status, '·')} {words.get(status, printable(status))}"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runner.events import RunEvent
-from runner.window import BUCKETS, MAX_PLACES, Windows
+from runner.window import MAX_PLACES
+from runner.windows import BUCKETS, Windows
 
 
 def add(windows: Windows, kind: str, t: float, source: str = "trainer-0", **data: object) -> None:
