@@ -1,4 +1,4 @@
-"""Checks on requirements: those of what is installed, and those that lie in the working directory. Pure.
+"""Requirement lines and their markers, read for the examined interpreter. Pure; shared by the checks that ask of them.
 
 Markers are evaluated for the *examined* interpreter and machine. What cannot be known of it leaves a requirement unjudged.
 """
@@ -11,32 +11,8 @@ from collections.abc import Iterator
 from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
 
-from doctor.checks import check, evidence
-from doctor.checks.versions import installed, parse, pip, within
-from doctor.model import (
-    Distribution,
-    Finding,
-    Host,
-    Packages,
-    Python,
-    Reading,
-    t,
-)
-
-CORE = (
-    "torch",
-    "transformers",
-    "tokenizers",
-    "accelerate",
-    "datasets",
-    "peft",
-    "safetensors",
-    "huggingface-hub",
-)
-"""What a training run imports: a broken requirement of these is said, of others only counted."""
-
-
-ABSENT = "not installed"
+from doctor.checks.versions import parse, within
+from doctor.model import Distribution, Host, Python
 
 
 def normal(name: str) -> str:
@@ -112,105 +88,3 @@ def declared(item: Distribution, known: dict[str, str], versions: dict[str, str]
         requirement = read(line)
         if requirement and "extra" not in str(requirement.marker) and applies(requirement.marker, known):
             yield requirement
-
-
-_MATES = ("torchvision", "torchaudio", "xformers")
-# Judged by a check of their own.
-_ELSEWHERE = (
-    "triton",
-    "cuda-toolkit",
-    "cuda-bindings",
-    "cuda-pathfinder",
-    "setuptools",
-    "pip",
-    "wheel",
-)
-_CHECKED_BY_TRANSFORMERS = ("tokenizers", "huggingface-hub", "numpy", "safetensors", "regex", "requests", "tqdm", "filelock", "packaging")  # fmt: skip
-
-
-@check("declared-requirement-not-met")
-def requirements_of_the_installed_are_met(
-    packages: Packages, python: Reading[Python], host: Reading[Host]
-) -> Iterator[Finding]:
-    """Are the requirements that installed packages declare met (what ``pip check`` asks)?"""
-    known = marker_environment(python.value, host.value)
-    first = {item.name: item for item in reversed(packages.items)}
-    versions = {name: item.version for name, item in first.items()}
-    of_others = []
-    for item in packages.items:
-        if first[item.name] is not item:
-            continue
-        for requirement in declared(item, known, versions):
-            name = normal(requirement.name)
-            if name in _ELSEWHERE or name.startswith("nvidia-"):
-                continue
-            if name == "torch" and item.name in _MATES:
-                continue
-            if item.name == "transformers" and name in _CHECKED_BY_TRANSFORMERS and packages.get(name):
-                continue
-            trouble = _trouble(packages, name, requirement)
-            pins_torch = name == "torch" and "==" in str(requirement.specifier)
-            serious = trouble == ABSENT or _below_its_floor(packages, name, requirement)
-            if trouble and ((item.name in CORE and serious) or pins_torch):
-                yield _unmet(packages, python, item, requirement, trouble)
-            elif trouble:
-                of_others.append(
-                    f"{item.name} {item.version}: {requirement.name}{requirement.specifier} ({trouble})"
-                )
-    if of_others:
-        yield Finding(
-            id="declared-requirement-not-met",
-            level="note",
-            subject=f"{len(of_others)}",
-            title=t(
-                "{count} {count:requirement|requirements} of other packages {count:is|are} not met, as pip check would list; often harmless: {first}",
-                count=len(of_others),
-                first="; ".join(of_others[:3]),
-            ),
-            evidence=evidence(packages__complete=packages.complete),
-            advice=t(
-                "See the list with {pip} check; change something only if one of these packages fails.",
-                pip=pip(python),
-            ),
-        )
-
-
-def _trouble(packages: Packages, name: str, requirement: Requirement) -> str:
-    have = packages.version(name)
-    if have:
-        return have if within(have, str(requirement.specifier)) is False else ""
-    return ABSENT if packages.is_missing(name) and packages.complete else ""
-
-
-def _below_its_floor(packages: Packages, name: str, requirement: Requirement) -> bool:
-    """Whether a lower bound or an exact pin is missed; a mere upper bound is often only caution."""
-    have = packages.version(name)
-    floors = [str(one) for one in requirement.specifier if one.operator in (">=", ">", "==", "~=", "===")]
-    return any(within(have, one) is False for one in floors)
-
-
-def _unmet(
-    packages: Packages, python: Reading[Python], item: Distribution, requirement: Requirement, trouble: str
-) -> Finding:
-    wanted = f"{requirement.name}{requirement.specifier}"
-    return Finding(
-        id="declared-requirement-not-met",
-        level="warn",
-        subject=normal(requirement.name),
-        title=t(
-            "{name} {version} needs {wanted}, which is not installed",
-            name=item.name,
-            version=item.version,
-            wanted=wanted,
-        )
-        if trouble == ABSENT
-        else t(
-            "{name} {version} needs {wanted}, {have} is installed",
-            name=item.name,
-            version=item.version,
-            wanted=wanted,
-            have=trouble,
-        ),
-        evidence=installed(packages, item.name, normal(requirement.name)),
-        advice=t('{pip} install "{wanted}"', pip=pip(python), wanted=wanted),
-    )

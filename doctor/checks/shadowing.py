@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from doctor.checks import check
 from doctor.model import Evidence, Finding, Level, Packages, Project, Reading, Torch, Workload, t
+from runner.text import Param
 
 # Each tried by itself: a file of that name beside a script, and `import torch` of it fails (torch 2.13, Python 3.11,
 # 2026-11-30). Names that torch imports without needing anything of them at once (csv, uuid, zipfile) are not here.
@@ -67,15 +68,19 @@ def _lies_here(source: str, cwd: str | None) -> bool:
 
 def _finding(project: Project, places: list[int], level: Level) -> Finding:
     names = [project.shadowing_files[place] for place in places]
-    fields = {"names": ", ".join(names[:4]), "folder": project.cwd or "."}
+    fields: dict[str, Param] = {
+        "count": len(names),
+        "names": ", ".join(names[:4]),
+        "folder": project.cwd or ".",
+    }
     if level == "note":
         title = t(
-            "{names} in {folder} stand before modules of the same name for everything started from there",
+            "{names} in {folder} {count:stands|stand} before {count:a module|modules} of the same name for everything started from there",
             **fields,
         )
     else:
         title = t(
-            "{names} in {folder} take the place of modules that torch or transformers import: what is started from there fails at the import",
+            "{names} in {folder} {count:takes|take} the place of {count:a module|modules} that torch or transformers import: what is started from there fails at the import",
             **fields,
         )
     return Finding(
@@ -88,7 +93,7 @@ def _finding(project: Project, places: list[int], level: Level) -> Finding:
             for place, name in zip(places, names, strict=True)
         )[:4],
         advice=t(
-            "Give them other names (mv {name} my_{name}) and delete __pycache__ beside them; or start from another folder.",
+            "Give it another name (mv {name} my_{name}) and delete the __pycache__ beside it; or start from another folder.",
             name=names[0],
         ),
         cause_of=("torch-import-fails",) if level != "note" else (),

@@ -10,6 +10,7 @@ from packaging.requirements import Requirement as Parsed
 
 from doctor.checks.requirements import _is_met, applies, marker_environment
 from doctor.checks.versions import within
+from doctor.language import say, use_language
 from doctor.model import (
     Distribution,
     Host,
@@ -21,7 +22,7 @@ from doctor.model import (
     Requirement,
     Workload,
 )
-from tests.checks.judged import loud, packages, said, the, torch
+from tests.checks.judged import findings, loud, packages, said, the, torch
 
 UNMET = "declared-requirement-not-met"
 
@@ -267,3 +268,24 @@ def test_the_default_onnx_exporter_needs_onnxscript_from_torch_2_9() -> None:
     )
     assert the("needed-package-missing", workload=run, packages=missing, torch=torch("2.9.0")).level == "fail"
     assert loud(workload=run, packages=missing, torch=torch("2.8.0")) == {}
+
+
+def test_what_is_not_installed_is_said_in_the_readers_language() -> None:
+    """No English word stands inside a Chinese sentence: names and versions only."""
+    mixed = needing("my-lab-tools", "psutil>=5", "scipy<1", scipy="1.14.1")
+    found = the(UNMET, packages=mixed, python=PYTHON)
+    assert "not installed: psutil>=5 (my-lab-tools)" in str(found.title)
+    assert "of another version: scipy 1.14.1 (my-lab-tools: scipy<1)" in str(found.title)
+    use_language("zh")
+    try:
+        assert "没有安装：psutil>=5 (my-lab-tools)；版本不符：scipy 1.14.1" in say(found.title)
+        assert "installed" not in say(found.title)
+    finally:
+        use_language("en")
+
+
+def test_a_requirement_that_stands_on_several_lines_is_one() -> None:
+    twice = needing("accelerate", "psutil>=5", "psutil>=5; python_version >= '3.6'", "psutil")
+    assert [item.id for item in findings(packages=twice, python=PYTHON)].count(UNMET) == 1
+    others = needing("my-lab-tools", "psutil>=5", "psutil>=5")
+    assert str(the(UNMET, packages=others).title).startswith("1 requirement of other packages is not met")
