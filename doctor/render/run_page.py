@@ -14,6 +14,7 @@ from doctor.redact_secrets import without_secrets
 from doctor.render.curve_svg import curve_svg
 from doctor.render.headline import environment_line, machine_line
 from doctor.render.layout import human_bytes, human_seconds
+from doctor.render.memory_words import memory_words
 from doctor.render.page_parts import STYLE, Rows, cell, html_table, markdown_table
 from doctor.render.run_text import event_words, figure, frame_line, host_line, status_word, words_of
 from doctor.render.verdict_text import verdict_rows
@@ -45,6 +46,8 @@ def summary_rows(page: Page) -> Rows:
     rows += [[printable(str(name)), figure(number(value))] for name, value in metrics.items()]
     if state.padding_share() is not None:
         rows.append([say("padding"), f"{100 * (state.padding_share() or 0):.1f} %"])
+    if told := memory_words(state.memory, words_of(state.memory.get("why"))):
+        rows.append([say("memory of the first steps"), told])
     if state.non_finite_losses:
         rows.append([say("losses that were not finite"), str(state.non_finite_losses)])
     if state.finished.get("error"):

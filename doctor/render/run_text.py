@@ -11,6 +11,7 @@ import msgspec
 
 from doctor.language import say
 from doctor.render.layout import display_width, human_bytes, human_seconds, indent, pad, paint
+from doctor.render.memory_words import memory_words
 from doctor.render.sparkline import bar, sparkline
 from doctor.render.verdict_text import alert_lines, verdict_line
 from runner.events import RunEvent, number
@@ -178,6 +179,8 @@ def _curve_line(label: str, curve: Curve, digits: int, width: int, unicode: bool
 def _machine(state: RunState) -> Iterator[str]:
     if state.host:
         yield host_line(state.host)
+    if told := memory_words(state.memory, words_of(state.memory.get("why"))):
+        yield f"{say('memory')}  {told}"
     gpus = state.gpus.get("gpus") or []
     for gpu in gpus[:4]:
         yield gpu_line(gpu)
