@@ -47,6 +47,7 @@ MODULES = (
     "memory",
     "oom",
     "data",
+    "collation",
     "checkpoints",
     "determinism",
     "distributed",
@@ -66,7 +67,7 @@ RULE_IDS = (
     "last-window-dropped", "learning-rate-too-high", "loss-kept-as-tensor", "needed-package-missing", "numpy-worker-seed",
     "onnx-dynamo-default-dynamic-axes", "onnx-export-in-train-mode", "onnx-fixed-axes", "onnx-input-order-mismatch", "oom-cleanup-skipped", "oom-retry-inside-except", "optimizer-before-cuda", "override-signature-changed",
     "padding-to-max-length", "reentrant-checkpoint-frozen-inputs", "removed-argument", "removed-import", "resume-not-bitwise", "script-not-decodable", "seeds-missing",
-    "syntax-error", "torchfix", "token-id-out-of-vocab", "torch-load-weights-only-default", "unknown-argument", "unscale-twice",
+    "syntax-error", "torchfix", "token-id-out-of-vocab", "texts-not-padded", "torch-load-weights-only-default", "unknown-argument", "unscale-twice",
     "vocab-file-splitlines-corruption", "zero-grad-missing",
 )  # fmt: skip
 

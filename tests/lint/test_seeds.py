@@ -131,3 +131,13 @@ def test_the_mixed_precision_loop_without_clipping_is_noted() -> None:
     said = found(source, TODAY)
     assert said.get("fail", set()) | said.get("warn", set()) == set()
     assert {"clipping-missing", "deprecated-api"} <= said["note"]
+
+
+def test_the_trainer_that_gets_texts_of_every_length_and_nothing_that_pads_them() -> None:
+    tokenizing = snippet("003", "from datasets import load_dataset", "tokenized_dataset = dataset.map")
+    training = snippet("003", "trainer = Trainer(", "trainer.train()")
+    source = f"{tokenizing}\nfrom transformers import Trainer, TrainingArguments\n{training}"
+    assert "texts-not-padded" in loud(source, ARTICLE_3)
+    assert "texts-not-padded" not in loud(
+        source.replace("model=model,", "model=model, tokenizer=tokenizer,"), ARTICLE_3
+    )
