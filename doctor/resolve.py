@@ -1,4 +1,4 @@
-"""Asks the indexes, through uv, which file each installed wheel was, and compares METADATA to be sure. Needs the network."""
+"""Asks the indexes, through uv, which file each installed wheel was, and compares METADATA or RECORD to be sure. Needs the network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from doctor.model import Content, IndexLine, Snapshot, Text, t
+from doctor.probes.record_digest import record_digest
 from doctor.redact_secrets import without_secrets
+from doctor.remote_wheel import read_record
 from doctor.restore_commands import installer_environ, our_uv
 from doctor.snapshots.diff_packages import contents_of
 from doctor.snapshots.formats.sources import Source, sources
@@ -138,10 +140,10 @@ def _matched(
     verdicts = _prove(chosen, contents)
     for name in [name for name, verdict in verdicts.items() if verdict is False]:
         del chosen[name]
-        still_open[name] = t("the index offers a file of this name with another METADATA: it is not the one that was installed")  # fmt: skip
+        still_open[name] = t("the index offers a file of this name with another content: it is not the one that was installed")  # fmt: skip
     for name in [name for name in renamed if verdicts.get(name, False) is None]:
         del chosen[name]
-        still_open[name] = t("the index has a file that may be it under another name, and no METADATA to prove it by")  # fmt: skip
+        still_open[name] = t("the index has a file that may be it under another name, and nothing to prove it by")  # fmt: skip
     return Resolution(
         snapshot=with_offers(snapshot, chosen),
         proven=sum(verdict is True for verdict in verdicts.values()),
@@ -151,10 +153,18 @@ def _matched(
 
 
 def _prove(chosen: dict[str, Offer], contents: dict[str, Content]) -> dict[str, bool | None]:
-    """Return, a package, whether the index's METADATA is the installed one; None: the index gives none."""
-    rows = [(offer.url, contents[name].metadata_sha256) for name, offer in chosen.items()]
+    """Return, a package, whether the index's file is the installed one; None: the index lets nothing of it be seen."""
+    rows = [(offer.url, contents[name]) for name, offer in chosen.items()]
     with ThreadPoolExecutor(max_workers=8) as pool:
-        return dict(zip(chosen, pool.map(lambda row: _same_metadata(*row), rows), strict=True))
+        return dict(zip(chosen, pool.map(lambda row: _is_same(*row), rows), strict=True))
+
+
+def _is_same(url: str, content: Content) -> bool | None:
+    by_metadata = _same_metadata(url, content.metadata_sha256)
+    if by_metadata is not None or not content.record_sha256 or not url.endswith(".whl"):
+        return by_metadata
+    record = read_record(url)
+    return None if record is None else record_digest(record)[0] == content.record_sha256
 
 
 def _same_metadata(url: str, expected: str) -> bool | None:

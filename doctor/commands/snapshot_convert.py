@@ -70,6 +70,6 @@ def run_resolve(namespace: argparse.Namespace) -> int:
     print(path)
     for name, why in found.open.items():
         complain(t("{name}: {why}", name=name, why=say(why)))
-    summary = t("{proven} files proven by their METADATA, {by_name} by name alone, {open} open", proven=found.proven, by_name=len(found.by_name), open=len(found.open))  # fmt: skip
+    summary = t("{proven} files proven by their METADATA or RECORD, {by_name} by name alone, {open} open", proven=found.proven, by_name=len(found.by_name), open=len(found.open))  # fmt: skip
     print(say(summary), file=sys.stderr)
     return Exit.FOUND if found.open else Exit.OK

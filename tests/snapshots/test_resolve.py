@@ -16,7 +16,7 @@ from doctor.probes.provenance import read_contents
 from doctor.resolve import ResolveError, resolve
 from doctor.restore_commands import our_uv
 from doctor.snapshots.formats import convert
-from doctor.snapshots.resolved import Offer, Resolution, installed_file, offers_of
+from doctor.snapshots.resolved import Offer, Resolution, installed_file, offers_of, renamed_file
 from tests.snapshots.boxes import box, content, dist
 from tests.snapshots.wheels import contents_of, install, make_wheel
 
@@ -125,7 +125,7 @@ def test_another_metadata_is_another_file(tmp_path: Path, index: tuple[str, Path
     page = (folder / "one/index.html").read_text()
     (folder / "one/index.html").write_text(page.partition(" data-core")[0] + ">one-1.0-py3-none-any.whl</a>")
     found = asked(snapshot, address)
-    assert list(found.open) == ["one"] and "another METADATA" in str(found.open["one"])
+    assert list(found.open) == ["one"] and "another content" in str(found.open["one"])
     assert found.snapshot.facts.provenance.value is not None
     kept = found.snapshot.facts.provenance.value.content("one")
     assert kept is not None and kept.file_sha256 == ""
@@ -151,3 +151,53 @@ def test_without_uv_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("doctor.resolve.our_uv", lambda: None)
     with pytest.raises(ResolveError, match="pip install uv"):
         resolve(installed(tmp_path), (), {})
+
+
+# ---------------------------------------------------------------------------------------- files under another name
+MANYLINUX = [offer(f"torch-2.4.1-cp310-cp310-manylinux1_{arch}.whl") for arch in ("x86_64", "aarch64")]
+
+
+@pytest.mark.parametrize(
+    ("tags", "offers", "found"),
+    [
+        ("cp310-cp310-linux_x86_64", MANYLINUX, "torch-2.4.1-cp310-cp310-manylinux1_x86_64.whl"),
+        ("cp311-cp311-linux_x86_64", MANYLINUX, None),
+        (
+            "cp310-cp310-linux_x86_64",
+            [*MANYLINUX, offer("torch-2.4.1-cp310-cp310-manylinux2014_x86_64.whl")],
+            None,
+        ),
+        ("cp310-cp310-manylinux_2_28_x86_64", MANYLINUX, None),
+        ("cp310-cp310-linux_x86_64", [offer("no wheel.whl")], None),
+        ("", MANYLINUX, None),
+    ],
+    ids=[
+        "renamed for the index",
+        "another Python",
+        "two it may be",
+        "not renamed",
+        "a name that is none",
+        "no tags",
+    ],
+)
+def test_a_wheel_that_was_renamed_for_the_index_is_looked_for_by_its_kind(
+    tags: str, offers: list[Offer], found: str | None
+) -> None:
+    one = renamed_file(dist("torch", "2.4.1", tags), offers)
+    assert (one.name if one else None) == found
+
+
+def test_a_renamed_file_without_proof_stays_open(tmp_path: Path, index: tuple[str, Path]) -> None:
+    address, folder = index
+    snapshot = installed(tmp_path)
+    packages = snapshot.facts.packages.value
+    assert packages is not None
+    wheel = make_wheel(folder / "two", "two", "1.0", tag="cp311-cp311-manylinux1_x86_64")
+    for name in ("two-1.0-py3-none-any.whl",):
+        (folder / "two" / name).unlink()
+    (folder / "two/index.html").write_text(
+        f'<a href="{wheel.name}#sha256={hashlib.sha256(wheel.read_bytes()).hexdigest()}">{wheel.name}</a>'
+    )
+    contents = snapshot.facts.provenance.value.contents if snapshot.facts.provenance.value else ()
+    here = box(dist("two", "1.0", "cp311-cp311-linux_x86_64"), contents=contents)
+    assert "nothing to prove it by" in str(asked(here, address).open["two"])

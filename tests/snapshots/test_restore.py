@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,11 +12,11 @@ import pytest
 
 from doctor import service
 from doctor.machine import encode_snapshot, with_facts
-from doctor.model import Content, GitState, Packages, Snapshot, ok
+from doctor.model import Content, GitState, KnownGood, Packages, Snapshot, ok, t
 from doctor.probes import Context, read_facts
 from doctor.restore import restore
 from doctor.restore_commands import NOTES, Options, install_argv, installer_environ, our_uv
-from doctor.restore_folder import read_state
+from doctor.restore_folder import locked, make_folder, read_state
 from doctor.restore_python import find_python
 from doctor.snapshots.restore_plan import Phase, RestoreError, plan_restore
 from tests.snapshots.boxes import box, content, dist
@@ -238,3 +240,87 @@ def test_no_python_of_that_minor_says_how_to_get_one(tmp_path: Path) -> None:
     context = Context(root=tmp_path, environ={"PATH": "", "HOME": str(tmp_path)}, cwd=tmp_path)
     with pytest.raises(RestoreError, match=r"uv python install 3\.99"):
         find_python("3.99", None, context)
+
+
+# ---------------------------------------------------------------------------------------- PyTorch's own, untested, locks
+def test_pytorchs_wheels_are_not_taken_for_something_compiled_there() -> None:
+    plan = plan_restore(box(dist("torch", "2.4.1", "cp310-cp310-linux_x86_64"), dist("flash-attn", "2.7", "cp310-cp310-linux_x86_64")))  # fmt: skip
+    assert {phase.name: phase.lines for phase in plan.phases} == {
+        "torch": ("torch==2.4.1",),
+        "compiled": ("flash-attn==2.7",),
+    }
+
+
+def test_torch_and_build_tools_are_locked_where_every_file_of_theirs_is_known() -> None:
+    held = {"file_url": "https://f.example/x.whl", "file_sha256": "sha256:" + "b" * 64}
+    contents = (content("torch", "2.6.0+cu124", "a", **held), content("pip", "26.3", "b", **held))
+    plan = plan_restore(box(dist("torch", "2.6.0+cu124"), dist("pip", "26.3"), contents=contents))
+    assert [(phase.name, phase.hashed, phase.lines[0].endswith("b" * 64)) for phase in plan.phases] == [
+        ("build-tools", True, True),
+        ("torch", True, True),
+    ]
+    half = plan_restore(
+        box(dist("torch", "2.6.0+cu124"), dist("torchvision", "0.21.0+cu124"), contents=contents)
+    )
+    assert [(phase.name, phase.hashed) for phase in half.phases] == [("torch", False)]
+
+
+def test_an_untested_environment_wants_a_word_of_its_own(tmp_path: Path, links: Path) -> None:
+    snapshot = msgspec.structs.replace(
+        proven(tmp_path), known_good=KnownGood(how=t("{file}", file="nobody tried"))
+    )
+    plan = plan_restore(snapshot)
+    with pytest.raises(RestoreError, match=r"--untested.*nobody tried"):
+        restore(plan, tmp_path / "venv", Path(sys.executable), offline(links), quiet)
+    assert not (tmp_path / "venv").exists()
+    restore(plan, tmp_path / "venv", Path(sys.executable), offline(links, uv=our_uv(), untested=True), quiet)
+
+
+def test_a_second_restore_keeps_out_while_the_first_or_its_installer_works(
+    tmp_path: Path, links: Path
+) -> None:
+    plan, folder = plan_restore(proven(tmp_path)), tmp_path / "venv"
+    make_folder(folder)
+    with locked(folder) as lock:
+        left_behind = subprocess.Popen(["sleep", "60"], pass_fds=(lock,))
+    try:
+        with pytest.raises(RestoreError, match="still at work"):
+            restore(plan, folder, Path(sys.executable), offline(links), quiet)
+    finally:
+        left_behind.kill()
+        left_behind.wait()
+    restore(plan, folder, Path(sys.executable), offline(links, uv=our_uv()), quiet)
+
+
+@pytest.mark.parametrize("phase", ["venv", "build-tools", "packages"])
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_a_restore_that_was_killed_goes_on_and_is_whole(
+    tmp_path: Path, links: Path, phase: str, installer: str
+) -> None:
+    uv = our_uv() if installer == "uv" else None
+    if installer == "uv" and uv is None:
+        pytest.skip("uv is not here")
+    make_wheel(links, "wheel", "0.1")
+    base = proven(tmp_path)
+    packages, provenance = base.facts.packages.value, base.facts.provenance.value
+    assert packages is not None and provenance is not None
+    snapshot = with_facts(base, packages=ok(Packages(items=(*packages.items, dist("wheel", "0.1")))))
+    (tmp_path / "s.json").write_bytes(encode_snapshot(snapshot))
+    script = f"""
+import os, signal, sys
+from pathlib import Path
+from doctor import service
+from doctor.restore import restore
+from doctor.restore_commands import Options
+def tell(line):
+    if line.startswith({phase!r}):
+        os.kill(os.getpid(), signal.SIGKILL)
+plan = service.plan_restore({str(tmp_path / "s.json")!r})
+restore(plan, Path({str(tmp_path / "venv")!r}), Path(sys.executable), Options(find_links=({str(links)!r},), no_index=True, uv={uv!r}), tell)
+"""
+    assert (
+        subprocess.run([sys.executable, "-c", script], check=False, cwd=tmp_path).returncode
+        == -signal.SIGKILL
+    )
+    found = service.restore_snapshot(str(tmp_path / "s.json"), plan_restore(snapshot), tmp_path / "venv", Path(sys.executable), offline(links, uv=uv), quiet)  # fmt: skip
+    assert not found.differs and found.equal >= 2
