@@ -4,6 +4,7 @@ detached."""
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator
@@ -132,19 +133,25 @@ def _supervise(namespace: argparse.Namespace) -> int:
     if namespace.dry_run:
         print("\n".join(command_plan_lines(plan)))
         return Exit.OK
-    try:
-        started = service.start_command(plan, snapshot, namespace.run_dir, alerts)
-    except LaunchError as error:
-        raise CommandError(error.text) from None
-    if started.sampler_why is not None:
-        complain(started.sampler_why)
-    if namespace.detach:
-        return supervised.detached(started)
-    ringing = alerting.follow_run(started.run, alerts, bell_only=True)
-    try:
-        return supervised.attach(started, set_line(plan))
-    finally:
-        alerting.finish(ringing)
+
+    def start() -> StartedRun:
+        try:
+            started = service.start_command(plan, snapshot, namespace.run_dir, alerts)
+        except LaunchError as error:
+            raise CommandError(error.text) from None
+        if started.sampler_why is not None:
+            complain(started.sampler_why)
+        return started
+
+    @contextlib.contextmanager
+    def ringing(started: StartedRun) -> Iterator[None]:
+        bell = alerting.follow_run(started.run, alerts, bell_only=True)
+        try:
+            yield
+        finally:
+            alerting.finish(bell)
+
+    return supervised.begin(start, namespace.detach, set_line(plan), ringing)
 
 
 def _refuse_mixed(namespace: argparse.Namespace) -> None:

@@ -10,7 +10,8 @@ import sys
 import termios
 import time
 import tty
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -29,26 +30,45 @@ LOOK_EVERY_S = 0.1
 EARLY_DEATH_S = 2.0
 
 
-def attach(started: StartedRun, set_line: str = "") -> int:
+def begin(
+    start: Callable[[], StartedRun],
+    detach: bool,
+    set_line: str,
+    beside: Callable[[StartedRun], AbstractContextManager[None]],
+) -> int:
+    """Start a command with the signals already ours, and show it until it ends (``detach``: until it stands).
+
+    ``beside`` goes on as long as the terminal is attached.
+    """
+    from doctor.watching import RunWatcher
+
+    with _Signals() as signals:
+        started = start()
+        watcher = RunWatcher(started.run)
+        signals.answer_for(started, watcher)
+        if detach:
+            return detached(started, watcher, signals)
+        with beside(started):
+            return attach(started, watcher, signals, set_line)
+
+
+def attach(started: StartedRun, watcher: RunWatcher, signals: _Signals, set_line: str = "") -> int:
     """Show the command's output until it and what follows it have ended; return its own exit status.
 
     stdout carries the command's output alone; every word of ours goes to stderr.
     """
-    from doctor.watching import RunWatcher
-
     _tell(say(t("Run: {path}", path=printable(str(started.run.path)))), *filter(None, [set_line]))
-    watcher = RunWatcher(started.run)
-    with _Signals(started, watcher):
-        _follow(started, watcher)
+    _follow(started, watcher, signals)
     return _finish(started, watcher)
 
 
-def _follow(started: StartedRun, watcher: RunWatcher) -> None:
+def _follow(started: StartedRun, watcher: RunWatcher, signals: _Signals) -> None:
     output = Output(started)
     countdown: Countdown | None = None
     with contextlib.ExitStack() as stack:
         while True:
             ended = started.process.poll() is not None
+            signals.hand_on()
             output.show()
             state = watcher.poll()
             if state.on_finish.get("state") == "waiting" and countdown is None:
@@ -76,11 +96,17 @@ class Output:
 
 class _Signals:
     """Ctrl-C and SIGTERM go to the command, by way of its supervisor; again: the next harder signal. During the countdown
-    they cancel it."""
+    they cancel it.
 
-    def __init__(self, started: StartedRun, watcher: RunWatcher) -> None:
-        self._started, self._watcher = started, watcher
+    Entered before the supervisor is started: what comes before it stands is kept, and handed on as soon as it does.
+    """
+
+    def __init__(self) -> None:
+        self._started: StartedRun | None = None
+        self._watcher: RunWatcher | None = None
         self._before: dict[int, Any] = {}
+        self._kept: list[int] = []
+        self._handing_on = False
 
     def __enter__(self) -> _Signals:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -91,14 +117,37 @@ class _Signals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    def answer_for(self, started: StartedRun, watcher: RunWatcher) -> None:
+        """The supervisor is started; it takes signals once it has written its mark."""
+        self._started, self._watcher = started, watcher
+        self.hand_on()
+
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._kept.append(number)
+        self.hand_on()  # at once: the terminal may be waiting for whoever reads its output
+
+    def hand_on(self) -> None:
+        """Hand on what is kept, as far as there is somebody to take it; a signal meanwhile is handed on here too."""
+        if self._started is None or self._handing_on:
+            return
+        self._handing_on = True
+        try:
+            while self._kept and self._take(self._started, self._kept[0]):
+                del self._kept[0]
+        finally:
+            self._handing_on = False
+
+    def _take(self, started: StartedRun, number: int) -> bool:
         from doctor import service
         from doctor.trainer_pid import signal_trainer
 
-        if self._watcher.state.on_finish.get("state") == "waiting":
-            service.cancel_on_finish(self._started.run)
-        elif signal_trainer(self._started.run, number):
-            complain(say("stopping the command ... (Ctrl-C again: SIGTERM, then SIGKILL)"))
+        if self._watcher is not None and self._watcher.state.on_finish.get("state") == "waiting":
+            service.cancel_on_finish(started.run)
+            return True
+        if not signal_trainer(started.run, number):
+            return started.process.poll() is not None  # not yet there: kept; gone: nobody is left to take it
+        complain(say("stopping the command ... (Ctrl-C again: SIGTERM, then SIGKILL)"))
+        return True
 
 
 class Countdown:
@@ -233,13 +282,11 @@ def _tell(*lines: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def detached(started: StartedRun) -> int:
+def detached(started: StartedRun, watcher: RunWatcher, signals: _Signals) -> int:
     """Return once the command has survived its first moments; else say how it ended."""
-    from doctor.watching import RunWatcher
-
-    watcher = RunWatcher(started.run)
     end = time.monotonic() + EARLY_DEATH_S
     while started.process.poll() is None and time.monotonic() < end and not watcher.poll().finished:
+        signals.hand_on()
         time.sleep(0.05)
     if watcher.state.finished.get("exit_code") or started.process.returncode:
         _tell_end(watcher)

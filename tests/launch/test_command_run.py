@@ -354,6 +354,21 @@ def test_the_signal_reaches_the_script_and_its_exit_status_comes_back(shell: She
     assert "saved" in shell.one.trainer_log.read_text()
 
 
+@pytest.mark.parametrize("detach", [[], ["--detach"]], ids=["attached", "detached"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_before_the_supervisor_stands_reaches_the_command_all_the_same(
+    shell: Shell, name: str, detach: list[str]
+) -> None:
+    shell.script(WAITS.format(handler=""))
+    process = shell.begin(*detach, "--", sys.executable, "train.py")
+    wait_until(shell.one.plan.exists)
+    assert not shell.one.supervisor_pid.exists(), "too late to test anything"
+    process.send_signal(getattr(signal, name))
+    assert process.wait(60) == 128 + getattr(signal, name)
+    (end,) = shell.events("run-finished")
+    assert end.data["outcome"] == "interrupted" and trainer_alive(shell.one) is False
+
+
 def test_a_second_interrupt_goes_on_to_sigterm(shell: Shell) -> None:
     shell.script(
         WAITS.format(handler="signal.signal(signal.SIGINT, lambda *_: print('not now', flush=True))")

@@ -27,7 +27,7 @@ KEYS = st.sampled_from([
     "memory_used_bytes", "memory_total_bytes", "throttle_reasons", "unread", "utilization_pct", "power_w", "why",
         "temperature_c", "temperature_slowdown_c", "function", "file", "line", "phase", "share", "self_share", "process",
 ])  # fmt: skip
-ODD = st.sampled_from(
+ODD: st.SearchStrategy[Any] = st.sampled_from(
     ["nan", "inf", "-inf", 10**400, -1, 0, 1, 90, 1e308, "x", None, True, [], {}, [1], ["hw-thermal"]]
 )
 PARTS = st.dictionaries(KEYS, ODD | JSON, max_size=8)
