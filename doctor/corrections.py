@@ -143,11 +143,12 @@ def correction_for(kept: Kept, key: Key) -> Measurement | None:
 
 
 def tuned_for(tuned: Iterable[Tuned], key: Key, length: int) -> Tuned | None:
-    """Return the newest batch found for samples at least as long: shorter ones take less."""
-    plain = msgspec.structs.replace(key, source="")
-    able = [
-        one
-        for one in tuned
-        if msgspec.structs.replace(one.key, source="") == plain and one.length >= length and one.batch > 0
-    ]
-    return min(reversed(able), key=lambda one: one.length, default=None)
+    """Return the batch found for samples at least as long: shorter ones take less, and so does a run without accumulation."""
+
+    def able(one: Tuned) -> bool:
+        alike = msgspec.structs.replace(one.key, source=key.source, accumulated=key.accumulated) == key
+        return (
+            alike and one.length >= length and one.batch > 0 and (one.key.accumulated or not key.accumulated)
+        )
+
+    return min(filter(able, tuned), key=lambda one: (one.length, -one.batch), default=None)

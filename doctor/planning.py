@@ -14,7 +14,7 @@ from doctor.card_state import CardState, card_state, cpu_state, limited
 from doctor.corrected import corrected
 from doctor.corrections import Kept, Measurement, correction_for, key_of, read_kept, store_path, tuned_for
 from doctor.exact_memory import NoTrace, as_estimate, trace
-from doctor.machine_facts import machine_facts, visible_gpus
+from doctor.machine_facts import visible_gpus
 from doctor.memory_plan import MemoryPlan, plan_for
 from doctor.model import Snapshot
 from doctor.model_config import FoundConfig, config_of_profile, find_config, hub_cache
@@ -57,7 +57,10 @@ def request_of_profile(
         runner.profile.ProfileError: with every mistake of the profile.
         doctor.model_config.NoConfig: its model's configuration is not on this machine.
     """
-    plan = make_plan(load_profile(find_profile(name), overrides), machine_facts(snapshot.facts), "")
+    from doctor.tuned_batch import facts_for
+
+    profile = load_profile(find_profile(name), overrides)
+    plan = make_plan(profile, facts_for(profile, snapshot), "")
     found = config_of_plan(plan, snapshot)
     return found, request_of_plan(plan, found, on_cpu)
 

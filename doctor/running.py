@@ -11,7 +11,7 @@ from pathlib import Path
 from doctor.data_files import profiles_dir
 from doctor.launch import LaunchError, StartedRun, new_run_dir, prepare_run, start_run
 from doctor.machine import load_snapshot, with_facts
-from doctor.machine_facts import machine_facts, run_environment, workload_of
+from doctor.machine_facts import run_environment, workload_of
 from doctor.model import Finding, Report, Snapshot
 from doctor.needs import missing_needs
 from doctor.trainer_pid import signal_trainer, trainer_alive
@@ -83,6 +83,7 @@ def plan_run(profile: str, overrides: Sequence[str], snapshot: Snapshot, run_dir
         runner.profile.ProfileError: with every mistake of the profile.
     """
     from doctor.judge import judge
+    from doctor.tuned_batch import facts_for
 
     path = find_profile(profile)
     loaded: Profile = load_profile(path, overrides)
@@ -90,7 +91,7 @@ def plan_run(profile: str, overrides: Sequence[str], snapshot: Snapshot, run_dir
     if wrong:
         raise ProfileError(str(path), wrong)
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    plan = make_plan(loaded, machine_facts(snapshot.facts), now)
+    plan = make_plan(loaded, facts_for(loaded, snapshot), now)
     with_purpose = with_facts(
         snapshot,
         workload=workload_of(plan, run_dir or str(runs_home().absolute()), memory_of(plan, snapshot)),

@@ -81,8 +81,11 @@ def tune_here(
     request: MemoryRequest, snapshot: Snapshot, options: PlanOptions, environ: Mapping[str, str], limit_s: float,
     told: Callable[[Measured], None],
 ) -> TunedBatch:  # fmt: skip
-    """Find the largest micro-batch on this machine's device. Raises CannotMeasure."""
-    request = placed(request, options)
+    """Find the largest micro-batch on this machine's device. Raises CannotMeasure.
+
+    Gradients are kept between micro-batches, as where a batch is taken in parts: what fits so, fits otherwise.
+    """
+    request = msgspec.structs.replace(placed(request, options), accumulation=2)
     place = place_for(request, snapshot, options, limit_s)
     predicted = largest_batch(request, place.card.free_bytes) if knows(request) else None
     return tune(request, predicted, place, environ, told)

@@ -26,6 +26,8 @@ class MachineFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Of /proc/cpuinfo; only ``avx512_bf16`` and ``amx_bf16`` are looked for."""
     python: str = ""
     torch_version: str = ""
+    tuned_micro_batch: int = 0
+    """What ``doctor tune`` found to fit this device for the profile's model; 0: nobody tried."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +55,7 @@ def settle(profile: Profile, machine: MachineFacts) -> tuple[Settings, list[Deci
             "fp32",
             t("fp16 would need a loss scaler, which train.offload does not go with"),
         )
-    micro, micro_why = choose_micro_batch(train)
+    micro, micro_why = choose_micro_batch(train, machine.tuned_micro_batch)
     fused, fused_why = choose_fused(train.fused, "cpu" if train.offload != "none" else device, machine)
     threads, threads_why = choose_threads(machine)
     workers, workers_why = choose_workers(train, device, machine)
@@ -139,7 +141,9 @@ def parse_capability(text: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def choose_micro_batch(train: TrainSection) -> tuple[int, Text]:
+def choose_micro_batch(train: TrainSection, tuned: int = 0) -> tuple[int, Text]:
+    if train.micro_batch_size == "auto":
+        return tuned_micro_batch(train.batch_size, tuned)
     if train.micro_batch_size:
         return train.micro_batch_size, t("asked for in the profile")
     if train.accumulation:
@@ -149,6 +153,17 @@ def choose_micro_batch(train: TrainSection) -> tuple[int, Text]:
             times=train.accumulation,
         )
     return train.batch_size, t("the whole batch at once: no accumulation asked for")
+
+
+def tuned_micro_batch(batch_size: int, tuned: int) -> tuple[int, Text]:
+    """Return the largest part of the batch within what was found to fit: the same update, in equal parts."""
+    if not tuned:
+        return batch_size, t(
+            "auto, and nobody has tried yet what fits here: the whole batch at once, cut smaller where memory is short. "
+            "doctor tune finds what fits"
+        )
+    micro = max(size for size in range(1, batch_size + 1) if batch_size % size == 0 and size <= tuned)
+    return micro, t("doctor tune found {tuned} to fit this device: the largest equal part of {batch}", tuned=tuned, batch=batch_size)  # fmt: skip
 
 
 def choose_fused(asked: bool | str, device: str, machine: MachineFacts) -> tuple[bool, Text]:

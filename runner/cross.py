@@ -68,6 +68,8 @@ def _only_classification(place: str) -> Text:
 
 def _batch_problems(train: TrainSection, tree: TomlTree) -> Iterator[tuple[str, Text]]:
     micro, times = train.micro_batch_size, train.accumulation
+    if micro == "auto":
+        return
     if micro is None and times is None:
         return
     micro = micro or max(1, train.batch_size // (times or 1))

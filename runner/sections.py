@@ -130,7 +130,8 @@ class TrainSection(msgspec.Struct, frozen=True, kw_only=True):
     """Optimizer updates; replaces ``epochs``."""
     batch_size: Positive = 32
     """Samples an optimizer update, whatever the micro-batch."""
-    micro_batch_size: Positive | None = None
+    micro_batch_size: Positive | Literal["auto"] | None = None
+    """``auto``: the largest part of ``batch_size`` that ``doctor tune`` found to fit this device."""
     accumulation: Positive | None = None
     eval_batch_size: Positive = 64
     max_length: Annotated[int, Meta(ge=4)] = 256

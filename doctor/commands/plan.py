@@ -29,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     step.add_argument(
         "--batch", type=count, metavar="N", help=say("micro-batch: samples a card sees at once")
     )
+    step.add_argument("--accumulation", type=count, metavar="N", help=say("micro-batches an update"))
     step.add_argument(
         "--sharding", choices=SHARDINGS, help=say("with --gpus N: how the cards share; zero3 is FSDP")
     )

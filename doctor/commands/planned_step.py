@@ -46,7 +46,6 @@ def add_step(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     step.add_argument("--optimizer", choices=OPTIMIZERS, help=say("adamw: the fused kernel; adamw-foreach: torch's default"))  # fmt: skip
     step.add_argument("--attention", choices=("sdpa", "eager"))
     step.add_argument("--checkpointing", action="store_true", help=say("gradient checkpointing"))
-    step.add_argument("--accumulation", type=count, metavar="N", help=say("micro-batches an update"))
     step.add_argument("--lora", type=count, metavar="RANK", help=say("train adapters of this rank only"))
     return step
 
