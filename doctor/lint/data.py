@@ -48,10 +48,12 @@ def numpy_in_workers(script: Script, installed: Installed) -> Iterator[Problem]:
 
 
 def _getters(node: ast.ClassDef) -> list[ast.FunctionDef]:
+    """Return what loader workers call: the methods that give items, and a transform's ``__call__``."""
     return [
         item
         for item in node.body
-        if isinstance(item, ast.FunctionDef) and item.name in ("__getitem__", "__getitems__", "__iter__")
+        if isinstance(item, ast.FunctionDef)
+        and item.name in ("__getitem__", "__getitems__", "__iter__", "__call__")
     ]
 
 
@@ -143,7 +145,14 @@ def tokens_without_rows(script: Script, installed: Installed) -> Iterator[Proble
             advice = t(
                 "model.resize_token_embeddings(len(tokenizer)) after adding (len, not vocab_size, which does not count added tokens)."
             )
-            yield problem("token-id-out-of-vocab", "fail" if new else "warn", call, title, advice)
+            certain = new or any(_is_of_the_hub(script, model) for model in loads_model)
+            yield problem("token-id-out-of-vocab", "fail" if certain else "warn", call, title, advice)
+
+
+def _is_of_the_hub(script: Script, call: Call) -> bool:
+    """Return whether the model is named as the hub names it, so that its embedding is as it was published."""
+    name = script.constant(call.node.args[0], call.scope) if call.node.args else None
+    return isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?", name) is not None
 
 
 def _tokens(script: Script, call: Call) -> list[str] | None:

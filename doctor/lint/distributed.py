@@ -75,6 +75,7 @@ def unused_pooler_under_ddp(script: Script, installed: Installed) -> Iterator[Pr
     if not wraps:
         return
     yield from _layers_never_used(script)
+    yield from _layers_of_one_branch(script)
     if not _reads_hidden_state_only(script):
         return
     for call in script.methods("from_pretrained"):
@@ -156,6 +157,55 @@ def _layers_never_used(script: Script) -> Iterator[Problem]:
                 )
                 advice = t("Remove it, or DDP(..., find_unused_parameters=True) (slower).")
                 yield problem("ddp-unused-parameters", "warn", made, title, advice)
+
+
+def _layers_of_one_branch(script: Script) -> Iterator[Problem]:
+    """Find a forward that, by an argument's value, uses either some layers or others."""
+    for node in script.classes.values():
+        forward = next((item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "forward"), None)  # fmt: skip
+        layers = {attribute for _, attribute in _layers_of(script, node)}
+        if forward is None or not layers:
+            continue
+        parameters = {argument.arg for argument in forward.args.args[1:] + forward.args.kwonlyargs}
+        for branch, others in _choices(forward.body):
+            if not _asks_a_value(branch.test, parameters):
+                continue
+            here, there = _own(branch.body, layers), _own(others, layers)
+            if here - there and there - here:
+                title = t(
+                    "forward uses self.{name} in some calls and self.{other} in others: DDP waits for the gradients of the one left out, and raises.",
+                    name=min(here - there),
+                    other=min(there - here),
+                )
+                advice = t("DDP(..., find_unused_parameters=True), or use both in each step.")
+                yield problem("ddp-unused-parameters", "warn", branch, title, advice)
+
+
+def _choices(body: list[ast.stmt]) -> Iterator[tuple[ast.If, list[ast.stmt]]]:
+    """Yield each ``if`` with what runs in its place: its else, or, when it returns, what stands behind it."""
+    for place, statement in enumerate(body):
+        if isinstance(statement, ast.If):
+            returns = isinstance(statement.body[-1], ast.Return)
+            yield statement, statement.orelse or (body[place + 1 :] if returns else [])
+
+
+def _asks_a_value(test: ast.expr, parameters: set[str]) -> bool:
+    # task == "cls" | stage in (1, 2)
+    if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Name):
+        return False
+    compared = test.comparators[0]
+    values = compared.elts if isinstance(compared, (ast.Tuple, ast.List)) else [compared]
+    constants = [one.value for one in values if isinstance(one, ast.Constant)]
+    return test.left.id in parameters and bool(constants) and not any(one is None or isinstance(one, bool) for one in constants)  # fmt: skip
+
+
+def _own(body: list[ast.stmt], layers: set[str]) -> set[str]:
+    return {
+        item.attr
+        for statement in body
+        for item in ast.walk(statement)
+        if isinstance(item, ast.Attribute) and item.attr in layers
+    }
 
 
 def _layers_of(script: Script, node: ast.ClassDef) -> Iterator[tuple[ast.Assign, str]]:

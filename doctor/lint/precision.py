@@ -37,7 +37,23 @@ def _asks_for_fp16(script: Script, call: Call) -> bool:
 
 def trains_in_fp16(script: Script) -> Call | None:
     """Return the call that turns a GradScaler on, the scaler itself included; None when nothing does."""
-    return next((call for call in script.calls if _asks_for_fp16(script, call)), None)
+    return next((call for call in script.calls if _asks_for_fp16(script, call)), _trainer_told_fp16(script))
+
+
+def _trainer_told_fp16(script: Script) -> Call | None:
+    """Return the Trainer of a script that sets ``training_args.fp16 = True`` by hand."""
+    told = any(
+        isinstance(target, ast.Attribute)
+        and target.attr == "fp16"
+        and "arg" in ast.unparse(target.value).lower()
+        for node in ast.walk(script.tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is True
+        for target in node.targets
+    )
+    trainers = (
+        call for call in script.calls if script.kind_of(call) in ("Trainer", "Seq2SeqTrainer", "SFTTrainer")
+    )
+    return next(trainers, None) if told else None
 
 
 @rule
