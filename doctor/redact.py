@@ -15,6 +15,7 @@ import msgspec
 
 from doctor.allowed_variables import is_allowed
 from doctor.model import Snapshot
+from doctor.redact_hosts import of_variable, strangers
 from doctor.redact_identity import Veil, is_personal
 from doctor.redact_provenance import clean_names, for_strangers, is_commit, set_patches_aside
 from doctor.redact_secrets import is_secret_name, without_secrets
@@ -33,7 +34,8 @@ def redact(
     """Return ``snapshot`` fit to be shown to strangers; ``redacted`` is True then.
 
     ``users`` and ``hosts`` are names known from elsewhere to be removed too (this machine's own). A patch stays word for
-    word, and is left out where it holds a credential, unless ``patches_as_they_are``. ``share`` drops whose code it is.
+    word, and is left out where it holds a credential, unless ``patches_as_they_are``. ``share`` drops whose code it is,
+    and the servers that only insiders know.
     """
     tree = msgspec.to_builtins(snapshot)
     provenance = tree["facts"].get("provenance", {}).get("value")
@@ -45,9 +47,16 @@ def redact(
     clean_names(provenance, veil.text)
     for holder, patch in patches:
         holder["patch"] = Verbatim(patch)
-    cleaned: dict[str, Any] = {**tree, "redacted": True, "label": veil.text(tree.get("label", ""))}
-    cleaned["facts"] = {name: _walk(reading, veil.of(name), name) for name, reading in tree["facts"].items()}
+    seen = strangers if share else _as_it_is
+    cleaned: dict[str, Any] = {**tree, "redacted": True, "label": seen(veil.text)(tree.get("label", ""))}
+    cleaned["facts"] = {
+        name: _walk(reading, seen(veil.of(name)), name) for name, reading in tree["facts"].items()
+    }
     return msgspec.convert(cleaned, Snapshot)
+
+
+def _as_it_is(clean: Callable[[str], str]) -> Callable[[str], str]:
+    return clean
 
 
 class Verbatim(str):
@@ -57,13 +66,23 @@ class Verbatim(str):
 def _keep_allowed_variables(facts: dict[str, Any]) -> None:
     run = (facts.get("provenance", {}).get("value") or {}).get("run") or {}
     if "environment" in run:
-        run["environment"] = {name: value for name, value in run["environment"].items() if is_allowed(name)}
+        run["environment"] = _of_this_machine(
+            {name: value for name, value in run["environment"].items() if is_allowed(name)}
+        )
     environment = facts.get("environment", {}).get("value") or {}
     variables = environment.get("variables", {})
     hidden = [name for name in variables if not is_allowed(name)]
     if hidden:
         environment["names"] = sorted({*environment.get("names", ()), *hidden})
-        environment["variables"] = {name: value for name, value in variables.items() if name not in hidden}
+    if variables:
+        environment["variables"] = _of_this_machine(
+            {name: value for name, value in variables.items() if name not in hidden}
+        )
+
+
+def _of_this_machine(variables: dict[str, str]) -> dict[str, str]:
+    """Return variables without the names of other machines in them."""
+    return {name: of_variable(name, without_secrets(value)) for name, value in variables.items()}
 
 
 # Fields whose words are the doctor's or the system's own: an account of the same name must not change them.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from doctor.redact_hosts import of_options
 from doctor.redact_secrets import without_secrets
 
 # Accounts that images come with: they tell nothing of a person.
@@ -65,7 +66,7 @@ class Veil(msgspec.Struct):
 
     def text(self, text: str) -> str:
         """Clean any other string."""
-        text = self.path(text)
+        text = of_options(self.path(text))
         for name in self.hosts:
             text = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", "host", text) if name in text else text
         for name in self.users:
