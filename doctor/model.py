@@ -117,6 +117,7 @@ class Host(Section, frozen=True):
     interrupted_over_ssh: bool | None = None
     """This session came over SSH (SSH_CONNECTION is set)."""
     clock_skew_s: float | None = None
+    """By how much ``date`` is certainly wrong (negative: behind). None: no fault shows, which does not prove it right."""
 
 
 class Container(Section, frozen=True):

@@ -44,7 +44,7 @@ _TAKEN_IDS: dict[str, str] = {}
 MODULES = (
     "machine", "driver", "cuda_start", "card_support", "gpu", "visible_devices", "peer_copies", "gpu_faults", "gpu_health", "gpu_memory", "vram_needs", "torch_build", "libraries",
     "nvidia_wheels", "torch_install", "packages", "unmet", "project", "shadowing", "needs", "interfaces", "hugging_face", "companions",
-    "torch_mates", "extensions", "cuda_packages", "onnx_runtime", "storage", "run_storage", "lasting",
+    "torch_mates", "extensions", "cuda_packages", "onnx_runtime", "storage", "run_storage", "writing", "lasting",
     "data_reading", "memory", "cpu", "platforms", "environment", "distributed", "training", "data", "checkpoints",
     "monitoring", "deep",
 )  # fmt: skip

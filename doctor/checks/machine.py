@@ -166,8 +166,13 @@ def the_clock_is_right(host: Host) -> Iterator[Finding]:
             level="warn",
             subject="date",
             title=t(
+                "the clock is at least {days} days behind: downloads fail with certificate errors (not yet valid)",
+                days=round(-host.clock_skew_s / 86400),
+            )
+            if host.clock_skew_s < -2 * 86400
+            else t(
                 "the clock is {minutes} {minutes:minute|minutes} off: downloads can fail with certificate errors",
-                minutes=round(host.clock_skew_s / 60),
+                minutes=round(abs(host.clock_skew_s) / 60),
             ),
             evidence=evidence(host__clock_skew_s=host.clock_skew_s),
             advice=t(

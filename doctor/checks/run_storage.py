@@ -20,8 +20,8 @@ from doctor.model import (
 )
 
 MB = 1 << 20
-EDQUOT, ENOSPC, EROFS, EACCES = 122, 28, 30, 13
-"""errno numbers of Linux."""
+EDQUOT = 122
+"""errno of Linux: a quota is used up."""
 
 
 def _probe_of(storage: Storage, path: str) -> WriteProbe | None:
@@ -93,31 +93,6 @@ def _quota_finding(storage: Storage, path: str, mount: Mount | None, probe: int 
         ),
         cause_of=("checkpoint-budget-exceeds-disk", "target-not-writable", "disk-nearly-full"),
     )
-
-
-@check("target-not-writable")
-def targets_can_be_written(storage: Storage) -> Iterator[Finding]:
-    """Was a trial write refused for another reason than a quota?"""
-    for index, probe in enumerate(storage.write_probes):
-        if probe.errno in (ENOSPC, EROFS, EACCES):
-            yield Finding(
-                id="target-not-writable",
-                level="fail",
-                subject=probe.path,
-                title=_not_writable(probe.path, probe.errno),
-                evidence=(Evidence(fact=f"storage.write_probes[{index}].errno", value=str(probe.errno)),),
-                advice=t(
-                    "Let the run write to a folder that takes files: try  touch FOLDER/x && rm FOLDER/x"
-                ),
-            )
-
-
-def _not_writable(path: str, errno: int) -> Text:
-    if errno == ENOSPC:
-        return t("{path} cannot be written: no space left on device (errno 28)", path=path)
-    if errno == EROFS:
-        return t("{path} cannot be written: the file system is read-only (errno 30)", path=path)
-    return t("{path} cannot be written: permission denied (errno 13)", path=path)
 
 
 def checkpoint_bytes(workload: Workload) -> tuple[int | None, int | None]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from typing import TYPE_CHECKING, Any
 
 from doctor.model import Host, Reading, ok, t
+from doctor.probes.clock import behind_s
 from doctor.probes.cpu_flags import parse_cpu_flags
 from doctor.probes.gaps import Gaps, is_folder, is_there
 from doctor.probes.host_locale import locale_encoding
@@ -64,6 +66,7 @@ def probe(context: Context) -> Reading[Host]:
         "infiniband_devices": infiniband,
         "in_terminal_multiplexer": bool(context.environ.get("TMUX") or context.environ.get("STY")),
         "interrupted_over_ssh": bool(context.environ.get("SSH_CONNECTION")),
+        "clock_skew_s": behind_s(time.time()),
     }
     if values["cpu_model"] is None:
         gaps.note("cpu_model", t("{path} does not say, or not in a form that is known", path="/proc/cpuinfo"))

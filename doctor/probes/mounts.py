@@ -10,6 +10,7 @@ import msgspec
 
 from doctor.model import Mount
 from doctor.probes.mountinfo import MountLine, mount_of
+from doctor.probes.quotas import Ask, Quota, quota_on
 from doctor.tables.platforms import disks, platforms
 from runner.strings import printable
 
@@ -58,15 +59,24 @@ class Size(msgspec.Struct, frozen=True):
     free_bytes: int | None = None
     inodes_total: int | None = None
     inodes_free: int | None = None
+    quota: Quota | None = None
     error: str = ""
 
 
-def ask_size(context: Context, line: MountLine, statvfs: Statvfs) -> Callable[[], Size]:
+def ask_size(
+    context: Context, line: MountLine, statvfs: Statvfs, ask_quota: Ask | None = None
+) -> Callable[[], Size]:
+    """Return the question; ``ask_quota`` stands in for the kernel's answer to quotactl."""
+
     def ask() -> Size:
+        point = str(context.path(line.path))
         try:
-            return size_of(statvfs(str(context.path(line.path))))
+            size = size_of(statvfs(point))
         except OSError as error:
             return Size(error=error.strerror or str(error))
+        uid = os.getuid()
+        quota = quota_on(line, point, uid, os.getgid(), ask_quota) if uid else None  # root has none
+        return msgspec.structs.replace(size, quota=quota) if quota else size
 
     return ask
 
@@ -93,7 +103,10 @@ def mount_record(context: Context, line: MountLine, size: Size | None) -> Mount:
         inodes_total=size.inodes_total,
         inodes_free=size.inodes_free,
         rotational=is_rotational(context, line),
-        read_only="ro" in line.options,
+        quota_bytes=size.quota.limit_bytes if size.quota else None,
+        quota_used_bytes=size.quota.used_bytes if size.quota else None,
+        # the second says ro where the kernel itself took the disk back after an error
+        read_only="ro" in line.options or "ro" in line.super_options,
         error=size.error,
     )
 
