@@ -91,7 +91,7 @@ def write_onnx(trained: Trained, path: Path, exporter: str, opset: int | None, w
         with _quiet():
             _EXPORTERS[exporter](trained, path, version)
     except Exception as error:  # an exporter raises whatever its passes raise
-        raise ExportFailed(describe(exporter, error)) from error
+        raise ExportFailed(describe(exporter, error, Graph(trained), example_inputs(trained))) from error
     return Written(path, exporter, version, why)
 
 
@@ -133,33 +133,58 @@ def _quiet() -> Iterator[None]:
         logging.getLogger("torch.onnx").setLevel(level)
 
 
-def describe(exporter: str, error: BaseException) -> Text:
+def describe(
+    exporter: str, error: BaseException, graph: torch.nn.Module, inputs: tuple[torch.Tensor, ...]
+) -> Text:
     """Return what an exporter could not do: the operator where it names one, the model's line, the way round."""
-    words = " ".join(str(error).split())[:600]
-    operator, place = operator_in(words), model_line(error)
+    # \x1b[96mThis is step 3/3\x1b[0m of exporting the model to ONNX. Next steps: ... ## Exception summary ...
+    words = (
+        re.sub(r"\x1b\[[\d;]*m", "", " ".join(str(error).split()))
+        .rpartition("## Exception summary")[2]
+        .strip()
+    )
     other = "torchscript" if exporter == "dynamo" else "dynamo"
+    operator = operator_in(words)
     if operator:
         return t(
             "the {exporter} exporter has no translation of {operator}, asked for at {place}; try --exporter {other}, or a higher --opset",
-            exporter=exporter, operator=operator, place=place, other=other,
+            exporter=exporter, operator=operator, place=operator_line(graph, inputs, operator), other=other,
         )  # fmt: skip
     return t("the {exporter} exporter failed at {place}: {why}; try --exporter {other}",
-             exporter=exporter, place=place, why=f"{type(error).__name__}: {words}", other=other)  # fmt: skip
+             exporter=exporter, place=model_line(error), why=f"{type(error).__name__}: {words[:600]}", other=other)  # fmt: skip
 
 
 def operator_in(words: str) -> str:
     """Return the operator that an exporter's message says it cannot translate; empty when it names none."""
     # Exporting the operator 'aten::fft_fft' to ONNX opset version 17 is not supported.
     # No ONNX function found for <OpOverload(op='aten._fft_r2c', overload='default')>. Failure message: No decompositions
-    # Cannot export the following unsupported operators ... ['aten.unique2.default']
-    for pattern in (
-        r"operator '([\w:.]+)'",
-        r"No ONNX function found for <OpOverload\(op='([\w:.]+)'",
-        r"unsupported (?:ONNX )?(?:ops|operators)[^\[]*\['?([\w:.]+)",
-    ):
+    for pattern in (r"operator '([\w:.]+)'", r"No ONNX function found for <OpOverload\(op='([\w:.]+)'"):
         if match := re.search(pattern, words):
             return match[1]
     return ""
+
+
+def operator_line(graph: torch.nn.Module, inputs: tuple[torch.Tensor, ...], operator: str) -> str:
+    """Return ``file:line`` of the model's code that asks for ``operator``, found by running it once; ``?``: not found."""
+    name = operator.replace("aten.", "aten::", 1)
+    try:
+        with _quiet(), torch.no_grad():
+            traced = torch.jit.trace(graph, inputs, check_trace=False, strict=False).inlined_graph
+    except Exception:  # the search is an extra: what cannot be traced has no line to tell
+        return "?"
+    for node in traced.nodes():
+        if node.kind().startswith(name):
+            # /home/me/model.py(5): forward
+            frames = re.findall(r"^(.+)\((\d+)\): ", node.sourceRange(), re.MULTILINE)
+            found = [f"{file}:{line}" for file, line in frames if _is_models(file)]
+            if found:
+                return found[0]
+    return "?"
+
+
+def _is_models(file: str) -> bool:
+    libraries = ("/torch/", "/onnxscript/", "/onnx_ir/", "/runner/deploy/")
+    return not file.startswith("<") and not any(part in file for part in libraries)
 
 
 def model_line(error: BaseException) -> str:
@@ -169,11 +194,7 @@ def model_line(error: BaseException) -> str:
     one: BaseException | None = error
     while one is not None and one not in seen:
         seen.append(one)
-        for frame in traceback.extract_tb(one.__traceback__):
-            inside = any(
-                part in frame.filename for part in ("/torch/", "/onnxscript/", "/onnx_ir/", "/runner/")
-            )
-            if not inside and not frame.filename.startswith("<"):
-                places.append(f"{frame.filename}:{frame.lineno}")
+        frames = traceback.extract_tb(one.__traceback__)
+        places += [f"{frame.filename}:{frame.lineno}" for frame in frames if _is_models(frame.filename)]
         one = one.__cause__ or one.__context__
     return places[-1] if places else "?"

@@ -94,7 +94,7 @@ def open_trained(folder: Path, max_length: int | None = None, attention: str = "
         )
         if (folder / _ADAPTER).is_file():
             model = _merged(model, folder)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except Exception as error:  # safetensors' and torch's errors have no common base but Exception
         raise _not_a_model(folder, error) from error
     model.eval()
     length = _longest(max_length, config, tokenizer)
