@@ -155,6 +155,9 @@ def _against_machine(item: Explained, width: int) -> Iterator[str]:
             ids=", ".join(item.in_script),
         )
         yield from indent(say(where), width, "  ", "    ")
+    if item.untold:
+        words = t("Not looked at, as --no-machine asks: {ids}", ids=", ".join(item.untold))
+        yield from indent(say(words), width, "  ", "    ")
     if item.open:
         yield from indent(
             say(t("Could not be looked at here: {ids}", ids=", ".join(item.open))), width, "  ", "    "

@@ -30,6 +30,8 @@ class Explained(Record, frozen=True):
     """Ids of findings that would explain it, and were looked for in vain on this machine."""
     open: tuple[str, ...] = ()
     """Ids that could not be looked at here."""
+    untold: tuple[str, ...] = ()
+    """Ids that a machine would tell, and none was asked for."""
     in_script: tuple[str, ...] = ()
     """Ids that only a look into the training script could tell, and none was given."""
 
@@ -71,7 +73,7 @@ def explain(
 def _without_machine(item: Match) -> Explained:
     ours = _only_in_script(item.confirms)
     return Explained(
-        match=item, open=tuple(name for name in item.confirms if name not in ours), in_script=ours
+        match=item, untold=tuple(name for name in item.confirms if name not in ours), in_script=ours
     )
 
 

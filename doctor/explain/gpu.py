@@ -9,7 +9,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # RuntimeError: CUDA error: no kernel image is available for execution on the device
     Pattern(
         id="no-kernel-image",
-        regex=r"no kernel image is available for execution on the device|cudaErrorNoKernelImageForDevice",
+        regex=r"no kernel image is available|cudaErrorNoKernelImageForDevice",
         meaning=t("The installed build (of torch or of an extension) carries no code for this card."),
         advice=t(
             "Install a build that carries the card's architecture; reinstalling the same wheel changes nothing."
@@ -219,7 +219,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # RuntimeError: CUDA error: an illegal memory access was encountered
     Pattern(
         id="illegal-memory-access",
-        regex=r"an illegal memory access was encountered|cudaErrorIllegalAddress",
+        regex=r"an illegal memory access was encountered|cudaErrorIllegalAddress|CUDA error: misaligned address|cudaErrorMisalignedAddress",
         meaning=t(
             "A kernel read or wrote memory it does not own: a bug in a kernel, an index out of range, or two libraries that do not fit each other. The Python line shown may be late."
         ),

@@ -44,7 +44,8 @@ class Match(Record, frozen=True):
 
 
 SUBJECTS = (
-    "gpu", "cuda_libraries", "communication", "memory", "packages", "hugging_face", "training", "data",
+    "gpu", "devices", "cuda_libraries", "communication", "memory", "packages", "hugging_face", "models", "training", "shapes",
+    "data", "building", "processes",
 )  # fmt: skip
 """The modules of the table, most specific first."""
 

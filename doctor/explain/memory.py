@@ -20,7 +20,23 @@ PATTERNS: tuple[Pattern, ...] = (
             "vram-mostly-used",
             "allocator-fragmentation",
         ),
-        hides=("cuda-oom-bare",),
+        hides=("cuda-oom-bare", "cuda-oom-unsaid"),
+    ),
+    # torch.cuda.OutOfMemoryError: CUDA out of memory   |   RuntimeError: CUDA out of memory.
+    Pattern(
+        id="cuda-oom-unsaid",
+        regex=r"(?:CUDA|Cuda|cuda|HIP) out of memory|torch(?:\.cuda)?\.OutOfMemoryError",
+        meaning=t("The card's memory did not suffice; the line does not say for how much."),
+        advice=t(
+            "Smaller micro-batch with accumulation, then gradient checkpointing, then bf16; look first whether another process holds the memory."
+        ),
+        confirms=(
+            "vram-held-by-process",
+            "orphan-process-holds-vram",
+            "vram-mostly-used",
+            "allocator-fragmentation",
+        ),
+        hides=("cuda-error-late",),
     ),
     # RuntimeError: CUDA error: out of memory
     Pattern(

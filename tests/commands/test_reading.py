@@ -57,6 +57,12 @@ def test_no_text_is_not_an_unknown_error(stdin: bytes) -> None:
     assert (done.returncode, "no text to explain" in done.stderr) == (2, True)
 
 
+def test_who_asks_for_no_machine_is_not_told_that_it_could_not_be_read() -> None:
+    done = doctor("explain", "--no-machine", stdin=b"RuntimeError: CUDA out of memory\n")
+    assert "Not looked at, as --no-machine asks" in " ".join(done.stdout.split())
+    assert "Could not be looked at" not in done.stdout
+
+
 # ------------------------------------------------------------------------------------------------ scripts
 def test_environments_and_caches_are_not_the_users_scripts(tmp_path: Path) -> None:
     for name in (

@@ -1,0 +1,115 @@
+"""Patterns of processes: ended by a signal, started the wrong way, or without the lock they wait for."""
+
+from __future__ import annotations
+
+from doctor.explain.match import Pattern
+from doctor.model import t
+
+PATTERNS: tuple[Pattern, ...] = (
+    # torch.distributed.elastic.multiprocessing.api.SignalException: Process 1292490 got signal: 1   |   Received 1 death signal, shutting down workers
+    Pattern(
+        id="hang-up",
+        regex=r"SignalException: Process \d+ got signal: 1\b|Received 1 death signal|closing signal SIGHUP|^Hangup\b",
+        meaning=t("The terminal went away (SIGHUP): the SSH connection closed, and the run with it."),
+        advice=t(
+            "Start it inside tmux or screen (`tmux new -s train`, leave with Ctrl-b d), or with `doctor run --detach`; then resume from the last checkpoint."
+        ),
+        confirms=("session-ends-with-ssh",),
+        hides=("child-failed", "terminated"),
+    ),
+    # torch.distributed.elastic.multiprocessing.api.SignalException: Process 4242 got signal: 15   |   exitcode  : -15 (pid: 4242)   |   Terminated
+    Pattern(
+        id="terminated",
+        regex=r"SignalException: Process \d+ got signal: 15\b|Received 15 death signal|exit ?code[ \t]*[:=]?[ \t]*(?:-15|143)\b|^Terminated$",
+        meaning=t(
+            "The process was asked to stop (SIGTERM): by a scheduler or the platform, by a person, or by the launcher because another rank failed first."
+        ),
+        advice=t("With several ranks, look for the first error above; else for a time limit or a preemption of the job."),
+    ),
+    # Segmentation fault (core dumped)   |   Fatal Python error: Segmentation fault   |   exitcode  : -11 (pid: 4242)   |   Signal 11 (SIGSEGV) received by PID 4242
+    Pattern(
+        id="segmentation-fault",
+        regex=r"^.{0,200}Segmentation fault(?: \(core dumped\))?[ \t\r]*$|Fatal Python error: Segmentation fault|[Ss]ignal 11 \(SIGSEGV\)|exit ?code[ \t]*[:=]?[ \t]*(?:-11|139)\b",
+        meaning=t(
+            "The process crashed in native code (SIGSEGV): usually a compiled package that does not fit torch, two copies of one library, or a broken install. Python has no traceback of it."
+        ),
+        advice=t(
+            "Run once with `python -X faulthandler SCRIPT`: the last line names the package. Reinstall that one for your torch."
+        ),
+        confirms=(
+            "extension-torch-abi-mismatch",
+            "flash-attn-torch-abi-mismatch",
+            "torchvision-torch-mismatch",
+            "ld-library-path-shadows-bundled-cuda",
+            "torch-install-broken",
+            "numpy2-torch-abi",
+        ),
+        hides=("child-failed",),
+    ),
+    # Floating point exception (core dumped)   |   failed (exitcode: -8) local_rank: 0 (pid: 69053) of binary: /root/miniconda3/bin/python
+    Pattern(
+        id="floating-point-exception",
+        regex=r"^.{0,200}Floating point exception(?: \(core dumped\))?[ \t\r]*$|[Ss]ignal 8 \(SIGFPE\)|exit ?code[ \t]*[:=]?[ \t]*(?:-8|136)\b",
+        meaning=t(
+            "The process crashed in a division in native code (SIGFPE): a library that does not know this card or this CPU, never your own arithmetic in Python."
+        ),
+        advice=t(
+            "Run once with `python -X faulthandler SCRIPT` to see in which call; update the library that owns it (on a new card: torch with its nvidia-* wheels)."
+        ),
+        confirms=("nvidia-wheel-version-drift", "ld-library-path-shadows-bundled-cuda"),
+        hides=("child-failed",),
+    ),
+    # Illegal instruction (core dumped)   |   exitcode  : -4 (pid: 4242)
+    Pattern(
+        id="illegal-instruction",
+        regex=r"^.{0,200}Illegal instruction(?: \(core dumped\))?[ \t\r]*$|[Ss]ignal 4 \(SIGILL\)|exit ?code[ \t]*[:=]?[ \t]*(?:-4|132)\b",
+        meaning=t("A package was compiled for a newer CPU than this one, or than this virtual machine shows."),
+        advice=t("`python -X faulthandler SCRIPT` names the package; install its generic build, or build it on this machine."),
+        hides=("child-failed",),
+    ),
+    # Aborted (core dumped)   |   exitcode  : -6 (pid: 4242)   |   Signal 6 (SIGABRT) received by PID 4242
+    Pattern(
+        id="aborted",
+        regex=r"^.{0,200}Aborted \(core dumped\)[ \t\r]*$|^Aborted$|[Ss]ignal 6 \(SIGABRT\)|exit ?code[ \t]*[:=]?[ \t]*(?:-6|134)\b",
+        meaning=t(
+            "The process ended itself (SIGABRT) after an error in native code: a CUDA error in a thread, a failed assertion, a NCCL watchdog."
+        ),
+        advice=t("The reason stands above, often after `what():` or `terminate called after throwing`."),
+        hides=("child-failed",),
+    ),
+    # RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start method
+    Pattern(
+        id="cuda-in-fork",
+        regex=r"Cannot re-initialize CUDA in forked subprocess",
+        meaning=t("CUDA was used before the worker processes were forked, and a forked process cannot use it again."),
+        advice=t(
+            "Keep tensors of the Dataset and of `map` functions on the CPU and move each batch afterwards; else multiprocessing.set_start_method('spawn') under `if __name__ == '__main__':`. vLLM: VLLM_WORKER_MULTIPROC_METHOD=spawn."
+        ),
+    ),
+    # An attempt has been made to start a new process before the current process has finished its bootstrapping phase.
+    Pattern(
+        id="main-guard-missing",
+        regex=r"current process has finished its bootstrapping phase",
+        meaning=t("Worker processes import the script anew, and it starts them again: the `__main__` guard is missing."),
+        advice=t("Put what starts the training under `if __name__ == '__main__':`."),
+        confirms=("workers-start-by-forkserver",),
+    ),
+    # AttributeError: Can't pickle local object 'main.<locals>.collate'   |   TypeError: cannot pickle '_thread.lock' object
+    Pattern(
+        id="cannot-pickle",
+        regex=r"Can't (?:pickle|get) local object '(?P<name>[^'\n]+)'|[Cc]annot pickle '(?P<type>[^'\n]+)' object",
+        meaning=t("Something that is handed to worker processes cannot be copied into them: {name}{type}.", name="", type=""),
+        advice=t(
+            "Define it at the top of the module (no lambda, no function inside a function), open files and connections inside the worker, or num_workers=0."
+        ),
+        confirms=("workers-start-by-forkserver",),
+    ),
+    # RuntimeError: DataLoader timed out after 60 seconds
+    Pattern(
+        id="loader-timeout",
+        regex=r"DataLoader timed out after (?P<seconds>\d+) seconds",
+        meaning=t("No batch came within {seconds} s: a worker waits for a disk, a lock or memory.", seconds="?"),
+        advice=t("`doctor stacks PID` shows where the workers wait; run once with num_workers=0."),
+        confirms=("data-on-network-mount", "data-on-slow-disk", "shm-too-small"),
+    ),
+)  # fmt: skip
