@@ -156,8 +156,8 @@ def _against_machine(item: Explained, width: int) -> Iterator[str]:
         )
         yield from indent(say(where), width, "  ", "    ")
     if item.untold:
-        words = t("Not looked at, as --no-machine asks: {ids}", ids=", ".join(item.untold))
-        yield from indent(say(words), width, "  ", "    ")
+        told = t("Not looked at, as --no-machine asks: {ids}", ids=", ".join(item.untold))
+        yield from indent(say(told), width, "  ", "    ")
     if item.open:
         yield from indent(
             say(t("Could not be looked at here: {ids}", ids=", ".join(item.open))), width, "  ", "    "
