@@ -11,7 +11,7 @@ import msgspec
 
 from doctor.roofline import NOMINAL_SHARE, step_time
 from doctor.tables import load
-from runner.estimate import MemoryRequest, estimate
+from runner.estimate import MemoryEstimate, MemoryRequest, estimate
 from runner.text import Text, t
 
 GIB = 1 << 30
@@ -26,6 +26,11 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
     """What of the nominal memory a process can have."""
     fits: bool
+    """By the expected peak."""
+    surely: bool
+    """The high end of the range fits too."""
+    as_fp16: bool = False
+    """bf16 was asked for and the card has none in hardware: fp16 in its place, which takes as much."""
     needed_bytes: int
     largest_batch: int
     """Micro-batch; 0: not even one sample."""
@@ -68,7 +73,7 @@ def with_micro_batch(request: MemoryRequest, largest: int) -> MemoryRequest:
 
 def card_rows(request: MemoryRequest, samples: int, prices: Mapping[str, float]) -> list[CardRow]:
     """Return a row for each card of the table, cheapest epoch first, else fastest; those that it does not fit last."""
-    needed = estimate(request).peak_bytes
+    needed = estimate(request)
     rows = [_row(request, card, needed, samples, prices.get(card["name"])) for card in load("gpus")["gpu"]]
 
     def order(row: CardRow) -> tuple[bool, float, float, int]:
@@ -83,7 +88,7 @@ def card_rows(request: MemoryRequest, samples: int, prices: Mapping[str, float])
 
 
 def _row(
-    request: MemoryRequest, card: dict[str, Any], needed: int, samples: int, price: float | None
+    request: MemoryRequest, card: dict[str, Any], needed: MemoryEstimate, samples: int, price: float | None
 ) -> CardRow:
     budget = int(card["memory_gb"] * GIB * NOMINAL_SHARE)
     largest = largest_batch(request, budget)
@@ -91,7 +96,9 @@ def _row(
     update = request.batch_size * request.accumulation
     epoch = samples / (update * request.cards) * time.seconds if time else None
     return CardRow(
-        name=card["name"], memory_bytes=budget, fits=needed <= budget, needed_bytes=needed, largest_batch=largest,
+        name=card["name"], memory_bytes=budget, fits=needed.peak_bytes <= budget,
+        surely=needed.high_bytes <= budget, needed_bytes=needed.peak_bytes, largest_batch=largest,
+        as_fp16=request.precision.startswith("bf16") and not card["bf16"],
         samples_per_s=update * request.cards / time.seconds if time else None, epoch_s=epoch,
         price_per_hour=price, confidence=card["confidence"],
         epoch_cost=epoch / 3600 * price * request.cards if epoch is not None and price is not None else None,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.article_formula import Comparison
-from doctor.card_choice import CardRow
 from doctor.corrections import Tuned
 from doctor.language import say
 from doctor.memory_plan import MemoryPlan
 from doctor.remedies import Remedy
-from doctor.render.layout import display_width, human_bytes, human_seconds, indent, pad
+from doctor.render.cards_text import cards_lines
+from doctor.render.layout import display_width, human_bytes, indent, pad
 from doctor.render.sparkline import bar
 from runner.text import Text, t
 
@@ -37,17 +36,19 @@ def phase_name(name: str) -> str:
 
 def plan_lines(plan: MemoryPlan, width: int, unicode: bool = True) -> Iterator[str]:
     """Yield the plan: what is asked, the parts, whether it fits, and what to do when it does not."""
-    yield from _header(plan)
+    yield from indent(_header(plan), width, "", "  ")
     yield from _parts(plan, width, unicode)
-    yield from _verdict(plan, width)
+    for sentence in (*_peak(plan), *_verdict(plan)):
+        yield from indent(sentence, width, "", "  ")
+    yield from _remedies(plan, width)
     for note in plan.notes:
         yield from indent(say(note), width, "  - ", "    ")
     if plan.cards:
         yield ""
-        yield from _cards(plan, width)
+        yield from cards_lines(plan, width)
 
 
-def _header(plan: MemoryPlan) -> Iterator[str]:
+def _header(plan: MemoryPlan) -> str:
     request = plan.request
     words = [
         say(t("batch {batch} x {length} {length:token|tokens}", batch=request.batch_size, length=request.sequence_length)),
@@ -59,7 +60,7 @@ def _header(plan: MemoryPlan) -> Iterator[str]:
         say("optimizer states in host memory") if request.offload else "",
     ]  # fmt: skip
     parameters = say(t("{count} M parameters", count=round(plan.estimate.parameters / 1e6, 1)))
-    yield f"{plan.model} ({parameters}, {request.task}): " + " · ".join(filter(None, words))
+    return f"{plan.model} ({parameters}, {request.task}): " + " · ".join(filter(None, words))
 
 
 def _parts(plan: MemoryPlan, width: int, unicode: bool) -> Iterator[str]:
@@ -69,6 +70,10 @@ def _parts(plan: MemoryPlan, width: int, unicode: bool) -> Iterator[str]:
     for part in found.parts:
         head = f"  {pad(part_name(part.name), names)}  {bar(part.size_bytes / peak, BAR_WIDTH, unicode)} {human_bytes(part.size_bytes):>8}  "
         yield from indent(say(part.why), width, head, " " * display_width(head))
+
+
+def _peak(plan: MemoryPlan) -> Iterator[str]:
+    found = plan.estimate
     sources = {"arithmetic": say("arithmetic from the configuration"), "traced": say("traced with fake tensors"),
                "small real steps": say("small real steps, extended")}  # fmt: skip
     yield say(
@@ -76,13 +81,15 @@ def _parts(plan: MemoryPlan, width: int, unicode: bool) -> Iterator[str]:
           low=human_bytes(found.low_bytes), high=human_bytes(found.high_bytes), phase=phase_name(found.phase),
           source=sources[found.source])
     )  # fmt: skip
+    if plan.correction is not None:
+        yield say(t("Corrected by real steps measured here on {date}.", date=plan.correction.at[:10]))
     if found.source != "arithmetic" and plan.arithmetic is not None:
         yield say(t("The arithmetic says {peak}.", peak=human_bytes(plan.arithmetic.peak_bytes)))
     if found.host_bytes:
         yield say(t("In the host's memory, for all cards: {size}", size=human_bytes(found.host_bytes)))
 
 
-def _verdict(plan: MemoryPlan, width: int) -> Iterator[str]:
+def _verdict(plan: MemoryPlan) -> Iterator[str]:
     card = plan.card
     if card is None and plan.request.device == "cpu":
         yield say("This machine's memory could not be read.")
@@ -108,13 +115,22 @@ def _verdict(plan: MemoryPlan, width: int) -> Iterator[str]:
             t("Not even one sample of {length} {length:token|tokens} fits here as asked for.", length=length)
         )
     if plan.tuned:
-        yield from indent(say(_tuned(plan.tuned)), width, "", "  ")
-    if plan.remedies:
-        yield say("To make it fit, least loss of speed first, each on top of the one before:")
-        for number, remedy in enumerate(plan.remedies, 1):
-            yield from indent(_remedy(remedy), width, f"  {number}. ", "     ")
-    if plan.fits is False and not (plan.remedies and plan.remedies[-1].fits):
-        yield say("Even so it does not fit here: --gpus all shows which cards it fits.") if plan.remedies else say("Nothing that could be turned on makes it fit here: --gpus all shows which cards it fits.")  # fmt: skip
+        yield say(_tuned(plan.tuned))
+    if plan.fits is False and not plan.remedies:
+        yield say("Nothing that could be turned on makes it fit here: --gpus all shows which cards it fits.")
+
+
+def _remedies(plan: MemoryPlan, width: int) -> Iterator[str]:
+    if not plan.remedies:
+        return
+    head = say(
+        "To make it fit: least loss of speed first, what changes the numbers after what does not, each on top of the last:"
+    )
+    yield from indent(head, width, "", "  ")
+    for number, remedy in enumerate(plan.remedies, 1):
+        yield from indent(_remedy(remedy), width, f"  {number}. ", "     ")
+    if not plan.remedies[-1].fits:
+        yield from indent(say("Even so it does not fit here: --gpus all shows which cards it fits."), width, "", "  ")  # fmt: skip
 
 
 def _answer(plan: MemoryPlan) -> Text:
@@ -138,72 +154,3 @@ def _remedy(remedy: Remedy) -> str:
     saved = say(t("saves {saved}, peak {peak}", saved=human_bytes(remedy.saved_bytes), peak=human_bytes(remedy.peak_bytes)))  # fmt: skip
     fits = say(": it fits") if remedy.fits else ""
     return f"{say(remedy.title)} ({saved}{time}){fits}"
-
-
-def _cards(plan: MemoryPlan, width: int) -> Iterator[str]:
-    samples, length = plan.samples, plan.request.sequence_length
-    yield say(
-        t(
-            "Cards, for an epoch of {samples} {samples:sample|samples} of {length} {length:token|tokens}:",
-            samples=samples,
-            length=length,
-        )
-    )
-    priced = any(row.epoch_cost is not None for row in plan.cards)
-    titles = [say("card"), say("memory"), say("fits"), say("max batch"), say("samples/s"), say("epoch")]
-    yield from _table(
-        [titles + ([say("cost")] if priced else []), *(_cells(row, priced) for row in plan.cards)]
-    )
-    footnotes = (
-        t("Times by a roofline: half of the tensor cores' dense rate, three quarters of the memory's, no waiting for data. They rank cards; a measured run is slower."),
-        t("? : fp32, or a card whose 16-bit rate is not known. * : figures of the card from memory. memory: nominal less 7 % for ECC and driver."),
-    )  # fmt: skip
-    for note in footnotes:
-        yield from indent(say(note), width, "  ", "  ")
-
-
-def _cells(row: CardRow, priced: bool) -> list[str]:
-    mark = "" if row.confidence in ("verified", "derived") else " *"
-    cells = [
-        row.name.removeprefix("NVIDIA ") + mark,
-        human_bytes(row.memory_bytes),
-        say("yes") if row.fits else say("no"),
-        str(row.largest_batch) if row.largest_batch else "-",
-        f"{row.samples_per_s:.0f}" if row.samples_per_s is not None else "?",
-        human_seconds(row.epoch_s) if row.epoch_s is not None else "?",
-    ]
-    if priced:
-        cells.append(f"{row.epoch_cost:.2f}" if row.epoch_cost is not None else "")
-    return cells
-
-
-def _table(rows: list[list[str]]) -> Iterator[str]:
-    """Yield rows in columns: the first to the left, numbers to the right."""
-    widths = [max(display_width(row[index]) for row in rows) for index in range(len(rows[0]))]
-    for row in rows:
-        numbers = [" " * (size - display_width(cell)) + cell for size, cell in zip(widths, row, strict=True)]
-        yield "  " + "  ".join([pad(row[0], widths[0]), *numbers[1:]]).rstrip()
-
-
-def comparison_lines(found: Comparison, width: int) -> Iterator[str]:
-    """Yield the articles' formula and table beside ours."""
-    yield say("Beside it, what tutorials say:")
-    rows = (
-        (say("formula: parameters x 4 + batch x length x hidden x 8"), found.formula_bytes),
-        (say("accelerate estimate-memory's rule: four times the weights"), found.accelerate_bytes),
-        (say("ours"), found.ours_bytes),
-    )
-    names = max(display_width(name) for name, _ in rows)
-    for name, size in rows:
-        yield f"  {pad(name, names)}  {human_bytes(size):>8}"
-    yield say("The formula leaves out:")
-    for reason in found.left_out:
-        yield from indent(say(reason), width, "  - ", "    ")
-    yield say(
-        "Their table for an RTX 3090 names neither length nor precision; ours for both (foreach AdamW):"
-    )
-    for claim in found.table:
-        yield f"  {claim.model}, {say('batch')} {claim.batch_size}: " + say(
-            t("they say {claimed}, the formula {formula}", claimed=f"{claim.claimed_gb:g} GB", formula=human_bytes(claim.formula_bytes))
-        )  # fmt: skip
-        yield "    " + "  ".join(f"{key}: {human_bytes(size)}" for key, size in claim.ours_bytes.items())
