@@ -114,7 +114,7 @@ def read_line(line: str) -> Said | None:
 def _from_bar(match: re.Match[str]) -> Said:
     title = match["title"].strip().rstrip(":")
     pairs: dict[str, Any] = dict(_PAIR.findall(title) + _PAIR.findall(match["postfix"] or ""))
-    values, evaluation, _ = _sorted(pairs)
+    values, evaluation, _ = sorted_values(pairs)
     # Downloads and file reads count bytes or examples: 440M/440M [00:05<00:00, 80.1MB/s], 1000 examples/s
     counts_steps = (match["rate"] or "").strip().endswith(("it/s", "s/it"))
     return Said(
@@ -140,7 +140,7 @@ def _from_dict(text: str) -> Said | None:
 
 
 def _from_pairs(pairs: dict[str, Any]) -> Said | None:
-    values, evaluation, done = _sorted(pairs)
+    values, evaluation, done = sorted_values(pairs)
     if not values and not evaluation:
         return None
     return Said(done=done, epoch=_number(pairs.get("epoch")), values=values, evaluation=evaluation)
@@ -151,7 +151,7 @@ def _from_words(text: str) -> Said | None:
     places = {match["name"].lower(): match for match in _PLACE.finditer(text)}
     pairs: dict[str, Any] = dict(_BARE.findall(text))
     pairs.update(_PAIR.findall(text))
-    values, evaluation, done = _sorted(pairs)
+    values, evaluation, done = sorted_values(pairs)
     place = next(
         (places[name] for name in ("global_step", "step", "iter", "iteration", "batch") if name in places),
         None,
@@ -171,7 +171,7 @@ def _from_words(text: str) -> Said | None:
     )
 
 
-def _sorted(pairs: dict[str, Any]) -> tuple[dict[str, float], dict[str, float], int | None]:
+def sorted_values(pairs: dict[str, Any]) -> tuple[dict[str, float], dict[str, float], int | None]:
     """Return the training's values, the evaluation's, and the step that ``pairs`` name."""
     values: dict[str, float] = {}
     evaluation: dict[str, float] = {}

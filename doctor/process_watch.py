@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import time
 from pathlib import Path
 from typing import Any
@@ -12,15 +14,21 @@ from doctor.probes.host_meter import HostMeter
 from doctor.probes.process_tree import is_alive, read_stat
 from doctor.pyspy import Window
 from doctor.stacks import hottest, starting_rate, where_time_goes
+from doctor.tensorboard_follow import TensorboardFollower, is_tensorboard
 from doctor.watching import last_lines
 from runner.events import RunEvent
 from runner.state import RunState, state_as_dict
 from runner.strings import printable
-from runner.text import t
+from runner.text import Text, t
+
+LONGEST_NAME = 50
+"""Characters of a command: what the process does stands beside it in one row."""
 
 
 class ProcessWatcher:
     """Answers as a :class:`doctor.watching.RunWatcher` does, for any process of this machine."""
+
+    is_ours = False
 
     def __init__(self, pid: int, log: Path | None = None) -> None:
         """Follow also ``log``, by default the file that its output goes to, where there is one.
@@ -43,14 +51,25 @@ class ProcessWatcher:
         self._next_window = 0.0
         self._seq = 0
         path = log or log_of(pid)
-        self._log = LogFollower(path) if path else None
+        self._log = _follower(path) if path else None
         if self._log is not None:
-            self._add("note", {"level": "info", "text": t("reading the log {path}", path=str(path))})
+            self._note("info", t("reading the log {path}", path=str(self._log.path)))
+        if (owner := _other_owner(pid)) is not None:
+            self._note(
+                "info",
+                t(
+                    "the process belongs to {owner}, not to you: its stacks and its log may be out of reach",
+                    owner=owner,
+                ),
+            )
 
     def poll(self) -> RunState:
         """Look once: host and GPUs now, stacks when a window has ended."""
-        self.alive = is_alive(self.pid, self._start_ticks)
+        was_alive, self.alive = self.alive, is_alive(self.pid, self._start_ticks)
         self._read_log()
+        if was_alive and not self.alive:
+            self._read_log()  # its last words, and what of them waited for more
+            self._note("info", t("the process has ended; how is known to whoever started it alone"))
         if self.alive:
             self._add("sample-host", self._host.sample())
             self._add("sample-gpu", self._gpus.sample())
@@ -66,12 +85,8 @@ class ProcessWatcher:
                     self._add("run-started", {"pid": self.pid}, "log")
                 self.state.add(event)
         except OSError as error:
-            self._add(
-                "note",
-                {
-                    "level": "warn",
-                    "text": t("the log cannot be read any more: {error}", error=error.strerror or str(error)),
-                },
+            self._note(
+                "warn", t("the log cannot be read any more: {error}", error=error.strerror or str(error))
             )
             self._log = None
 
@@ -97,6 +112,9 @@ class ProcessWatcher:
         spent = where_time_goes(sample.stacks)
         data = {"samples": sample.samples, "errors": sample.errors, "frames": frames, **spent, **why}
         self._add("sample-stacks", data)
+
+    def _note(self, level: str, text: Text) -> None:
+        self._add("note", {"level": level, "text": text})
 
     def _add(self, kind: str, data: dict[str, Any], source: str = "sampler") -> None:
         self.state.add(RunEvent(seq=self._seq, t=time.time(), source=source, kind=kind, data=data))
@@ -131,4 +149,23 @@ def _command_of(pid: int) -> str:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
     except OSError:  # the kernel may hide other users' processes (hidepid)
         return ""
-    return printable(words.decode("utf-8", "surrogateescape").strip())
+    command = printable(words.decode("utf-8", "surrogateescape").strip())
+    return command if len(command) <= LONGEST_NAME else command[: LONGEST_NAME - 3] + "..."
+
+
+def _follower(path: Path) -> LogFollower | TensorboardFollower:
+    return TensorboardFollower(path) if is_tensorboard(path) else LogFollower(path)
+
+
+def _other_owner(pid: int) -> str | None:
+    """Return whose a process is, where it is another user's than ours; None: ours, or it cannot be told."""
+    try:
+        uid = os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116 - one look, no path to build on
+    except OSError:
+        return None
+    if uid == os.geteuid():
+        return None
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

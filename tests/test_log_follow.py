@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -135,3 +136,52 @@ def test_json_streams_the_steps_of_a_foreign_job(tmp_path: Path) -> None:
     rows = [json.loads(line) for line in output.splitlines()]
     assert rows[-1]["step"] == 5
     assert rows[-1]["last"]["loss"] == 0.2
+
+
+def test_a_process_that_ends_is_said_and_not_called_a_success(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", "import sys; sys.exit(3)"])
+    watcher = ProcessWatcher(process.pid)
+    process.wait()
+    state = watcher.poll()
+    watcher.close()
+    assert (watcher.status(), watcher.is_over()) == ("ended", True)
+    assert "how is known to whoever started it alone" in str(state.notes[-1].data["text"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
+def test_a_process_of_another_user_is_said_to_be_one() -> None:
+    process = subprocess.Popen(["/bin/sleep", "60"], user="nobody")
+    try:
+        watcher = ProcessWatcher(process.pid)
+        state = watcher.poll()
+        watcher.close()
+    finally:
+        process.kill()
+        process.wait()
+    assert "belongs to nobody, not to you" in str(state.notes[0].data["text"])
+
+
+def test_a_process_that_may_not_be_looked_into_still_shows_what_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As the kernel answers another user: the command and the open files are refused, /proc/PID/stat is not."""
+    closed = (f"/proc/{os.getpid()}/cmdline", f"/proc/{os.getpid()}/fd")
+    read_bytes, iterdir = Path.read_bytes, Path.iterdir
+
+    def refused(self: Path) -> bytes:
+        if str(self) in closed:
+            raise PermissionError(13, "Permission denied", str(self))
+        return read_bytes(self)
+
+    def unlisted(self: Path) -> Iterator[Path]:
+        if str(self) in closed:
+            raise PermissionError(13, "Permission denied", str(self))
+        return iter(iterdir(self))
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    monkeypatch.setattr(Path, "iterdir", unlisted)
+    watcher = ProcessWatcher(os.getpid())
+    state = watcher.poll()
+    watcher.close()
+    assert watcher.name.split()[0] == str(os.getpid())
+    assert state.host["rss_bytes"] > 0

@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--log", metavar="FILE", type=Path,
-        help=say("with --pid: the log to read curves from (default: the file its output goes to)"),
+        help=say("with --pid: the log to read curves from, or TensorBoard's folder (default: the file its output goes to)"),
     )  # fmt: skip
     parser.add_argument(
         "--seconds", type=float, default=1.0, metavar="N", help=say("between two screens (default: 1)")

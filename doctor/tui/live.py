@@ -102,14 +102,21 @@ class LiveSource:
         return [_run_row(row) for row in service.list_runs()]
 
     def watch(self, name: str) -> Watcher:
-        if self._foreign is not None and name == self._foreign.name:
+        if self._foreign is not None and self._is_foreign(name):
             return self._foreign
         return service.watch_run(name)
 
-    def expected(self, name: str) -> Expected:
+    def _is_foreign(self, name: str) -> bool:
+        return self._foreign is not None and name == self._foreign.name
+
+    def expected(self, name: str) -> Expected | None:
+        if self._is_foreign(name):
+            return None
         return service.expectations_of(name)
 
-    def past(self, name: str) -> Past:
+    def past(self, name: str) -> Past | None:
+        if self._is_foreign(name):
+            return None
         return service.past_of_run(name)
 
     def profiles(self) -> Sequence[ProfileRow]:

@@ -37,7 +37,7 @@ class RunActs(TimeTravel):
 
     def may_act(self, action: str) -> bool:
         """Return whether the run can be stopped or resumed now."""
-        if self.doctor.is_readonly:
+        if self.doctor.is_readonly or (self.live is not None and not self.live.is_ours):
             return False
         if action == "stop":
             return self.live is None or not self.live.is_over

@@ -88,6 +88,8 @@ class Refused(Exception):  # noqa: N818 - it is what it says
 class Watcher(Protocol):
     """Reads one run. Its methods may wait for a disk: called in the background, one call at a time."""
 
+    is_ours: bool
+    """It is a run, and can be stopped, resumed and looked back at; not a process that somebody else started."""
     state: RunState
     """What is folded so far; while ``poll`` works, only single numbers of it may be read."""
 

@@ -60,7 +60,7 @@ class TimeTravel(RunPanes):
     def may_travel(self, action: str) -> bool:
         """Return whether a key of time means something now."""
         is_back = self.moment is not None
-        if self.span is None:
+        if self.span is None or (self.live is not None and not self.live.is_ours):
             return False
         if action in ("now", "speed"):
             return is_back

@@ -97,6 +97,8 @@ class RunView:
     """Of a long run only a part was read so far."""
     is_over: bool = False
     """Nothing more will come."""
+    is_ours: bool = True
+    """False: a process that is no run of ours, and not ours to stop."""
     is_past: bool = False
     """As it was at ``now``, not as it is."""
     trainer_log: tuple[str, ...] = ()
@@ -119,7 +121,10 @@ def look_at(
     state, status = watcher.state if is_first else watcher.poll(), watcher.status()
     view = view_of(state, watcher.name, status, now, expected)
     return dataclasses.replace(
-        view, is_over=watcher.is_over(), trainer_log=tuple(watcher.log_tail(LOG_LINES))
+        view,
+        is_over=watcher.is_over(),
+        is_ours=watcher.is_ours,
+        trainer_log=tuple(watcher.log_tail(LOG_LINES)),
     )
 
 
