@@ -56,7 +56,7 @@ _SHAPES = re.compile(
     | \bsk-[A-Za-z0-9_-]{16,} | \b(?:rpa|nvapi|npm|dop_v1|wandb_v1)[_-][A-Za-z0-9_-]{16,}
     | \b(?:AKIA|ASIA)[0-9A-Z]{12,} | \bAIza[0-9A-Za-z_-]{30,} | \bxox[abeoprs]-[A-Za-z0-9-]{10,}
     | \bpypi-[A-Za-z0-9_-]{16,} | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?
-    | -----BEGIN[ A-Z]*PRIVATE[ ]KEY-----(?s:.*?)(?:-----END[ A-Z]*PRIVATE[ ]KEY-----|$)
+    | -----BEGIN[ A-Z]*PRIVATE[ ]KEY-----
     """,
     re.VERBOSE,
 )
@@ -72,12 +72,14 @@ _VALUE = r"""(?P<value>"[^"]*"?|'[^']*'?|(?:[^\s"'&;,]|,(?!\s))+)"""
 _ASSIGNED = re.compile(r"""(?P<name>[A-Za-z][\w.-]*)(?P<gap>["']?\s*[=:]\s*)""" + _VALUE)
 # --name value
 _OPTION = re.compile(r"""(?P<name>(?<![\w-])--?[A-Za-z][\w.-]*)(?P<gap>\s+)(?!-)""" + _VALUE)
-_URL = re.compile(r"""(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*://)(?P<rest>[^\s"'<>]+)""")
+# https://me:pw@host/x, and as a path makes of it: https:/me:pw@host/x
+_URL = re.compile(r"""(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*:/(?:/|(?=[^\s"'<>/]*@)))(?P<rest>[^\s"'<>]+)""")
+_PEM = re.compile(r"-----BEGIN[ A-Z]*PRIVATE KEY-----(?s:.*?)(?:-----END[ A-Z]*PRIVATE KEY-----|$)")
 
 
 # What each of the shapes has in it, to pass by what cannot be one: most strings of a machine are versions and paths.
 _SHAPE_MARKS = (
-    "hf_", "api_org_", "gh", "gl", "sk-", "rpa", "nvapi", "npm", "dop_v1", "wandb_v1", "AKIA", "ASIA", "AIza", "xox", "pypi-", "eyJ", "PRIVATE",
+    "hf_", "api_org_", "gh", "gl", "sk-", "rpa", "nvapi", "npm", "dop_v1", "wandb_v1", "AKIA", "ASIA", "AIza", "xox", "pypi-", "eyJ",
 )  # fmt: skip
 
 
@@ -93,7 +95,8 @@ def without_secrets(text: str) -> str:
     """Return ``text`` with every credential in it replaced by ``***``. Applying it twice changes nothing more."""
     if len(text) < 6:
         return text
-    if "://" in text:
+    text = _PEM.sub(GONE, text) if "PRIVATE KEY" in text else text
+    if ":/" in text:
         text = _URL.sub(lambda match: match["scheme"] + _clean_rest(match["rest"]), text)
     text = _BEARER.sub(rf"\1\2{GONE}", text) if " " in text else text
     assigned, option = "=" in text or ":" in text, "-" in text and " " in text

@@ -53,8 +53,12 @@ def flat(tree: dict[str, Any], prefix: str = "") -> list[tuple[str, Scalar]]:
 def _data_of(plan: Plan, run: RunDir) -> list[DataFingerprint]:
     data = plan.profile.data
     named = [*_listed(data.train), *_listed(data.eval)]
-    found = [fingerprint(Path(name)) for name in named]
+    found = [_address(name) if "://" in name else fingerprint(Path(name)) for name in named]
     return [*found, fingerprint(run.data)] if run.data.is_dir() else found
+
+
+def _address(name: str) -> DataFingerprint:
+    return DataFingerprint(path=name, why=t("it is an address: what is there now may be other data"))
 
 
 def _listed(names: str | list[str]) -> list[str]:
