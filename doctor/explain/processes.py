@@ -5,6 +5,15 @@ from __future__ import annotations
 from doctor.explain.match import Pattern
 from doctor.model import t
 
+
+def _ended_with(signal: int) -> str:
+    """Return the pattern of a status that names ``signal``, as Python writes it (-11) and as shells do (139)."""
+    # exitcode  : -11 (pid: 4242)   |   exit code: 139
+    return "|".join(
+        rf"{words}[ \t]*[:=]?[ \t]*(?:-{signal}|{128 + signal})\b" for words in ("exitcode", "exit code")
+    )
+
+
 PATTERNS: tuple[Pattern, ...] = (
     # torch.distributed.elastic.multiprocessing.api.SignalException: Process 1292490 got signal: 1   |   Received 1 death signal, shutting down workers
     Pattern(
@@ -20,7 +29,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # torch.distributed.elastic.multiprocessing.api.SignalException: Process 4242 got signal: 15   |   exitcode  : -15 (pid: 4242)   |   Terminated
     Pattern(
         id="terminated",
-        regex=r"SignalException: Process \d+ got signal: 15\b|Received 15 death signal|exit ?code[ \t]*[:=]?[ \t]*(?:-15|143)\b|^Terminated$",
+        regex=r"SignalException: Process \d+ got signal: 15\b|Received 15 death signal|^Terminated$|" + _ended_with(15),
         meaning=t(
             "The process was asked to stop (SIGTERM): by a scheduler or the platform, by a person, or by the launcher because another rank failed first."
         ),
@@ -29,7 +38,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # Segmentation fault (core dumped)   |   Fatal Python error: Segmentation fault   |   exitcode  : -11 (pid: 4242)   |   Signal 11 (SIGSEGV) received by PID 4242
     Pattern(
         id="segmentation-fault",
-        regex=r"^.{0,200}Segmentation fault(?: \(core dumped\))?[ \t\r]*$|Fatal Python error: Segmentation fault|[Ss]ignal 11 \(SIGSEGV\)|exit ?code[ \t]*[:=]?[ \t]*(?:-11|139)\b",
+        regex=r"^.{0,200}Segmentation fault(?: \(core dumped\))?[ \t\r]*$|Fatal Python error: Segmentation fault|[Ss]ignal 11 \(SIGSEGV\)|" + _ended_with(11),
         meaning=t(
             "The process crashed in native code (SIGSEGV): usually a compiled package that does not fit torch, two copies of one library, or a broken install. Python has no traceback of it."
         ),
@@ -49,7 +58,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # Floating point exception (core dumped)   |   failed (exitcode: -8) local_rank: 0 (pid: 69053) of binary: /root/miniconda3/bin/python
     Pattern(
         id="floating-point-exception",
-        regex=r"^.{0,200}Floating point exception(?: \(core dumped\))?[ \t\r]*$|[Ss]ignal 8 \(SIGFPE\)|exit ?code[ \t]*[:=]?[ \t]*(?:-8|136)\b",
+        regex=r"^.{0,200}Floating point exception(?: \(core dumped\))?[ \t\r]*$|[Ss]ignal 8 \(SIGFPE\)|" + _ended_with(8),
         meaning=t(
             "The process crashed in a division in native code (SIGFPE): a library that does not know this card or this CPU, never your own arithmetic in Python."
         ),
@@ -62,7 +71,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # Illegal instruction (core dumped)   |   exitcode  : -4 (pid: 4242)
     Pattern(
         id="illegal-instruction",
-        regex=r"^.{0,200}Illegal instruction(?: \(core dumped\))?[ \t\r]*$|[Ss]ignal 4 \(SIGILL\)|exit ?code[ \t]*[:=]?[ \t]*(?:-4|132)\b",
+        regex=r"^.{0,200}Illegal instruction(?: \(core dumped\))?[ \t\r]*$|[Ss]ignal 4 \(SIGILL\)|" + _ended_with(4),
         meaning=t("A package was compiled for a newer CPU than this one, or than this virtual machine shows."),
         advice=t("`python -X faulthandler SCRIPT` names the package; install its generic build, or build it on this machine."),
         hides=("child-failed",),
@@ -70,7 +79,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # Aborted (core dumped)   |   exitcode  : -6 (pid: 4242)   |   Signal 6 (SIGABRT) received by PID 4242
     Pattern(
         id="aborted",
-        regex=r"^.{0,200}Aborted \(core dumped\)[ \t\r]*$|^Aborted$|[Ss]ignal 6 \(SIGABRT\)|exit ?code[ \t]*[:=]?[ \t]*(?:-6|134)\b",
+        regex=r"^.{0,200}Aborted \(core dumped\)[ \t\r]*$|^Aborted$|[Ss]ignal 6 \(SIGABRT\)|" + _ended_with(6),
         meaning=t(
             "The process ended itself (SIGABRT) after an error in native code: a CUDA error in a thread, a failed assertion, a NCCL watchdog."
         ),

@@ -30,12 +30,16 @@ def required_words(regex: str) -> tuple[str, ...]:
 
 
 def longest_piece(word: str) -> str:
-    """Return the longest part of ``word`` without blanks: a text that does not hold it does not hold ``word``."""
-    return max(word.split(), key=len, default="")
+    """Return the longest part of ``word`` with letters and no blanks: what does not hold it does not hold ``word``."""
+    return max(filter(_has_letters, word.split()), key=len, default="")
+
+
+def _has_letters(word: str) -> bool:
+    return word.lower() != word.upper()
 
 
 def vocabulary(text: str) -> str:
-    """Return every different word of ``text`` once, a line each: of a long log, which repeats itself, a fraction."""
+    """Return every different word with letters of ``text`` once, a line each: of a long log a tenth, as it repeats itself."""
     if len(text) <= CHUNK:
         return text
     words: set[str] = set()
@@ -45,7 +49,7 @@ def vocabulary(text: str) -> str:
         end = len(text) if end < 0 else end
         words.update(text[begin:end].split())
         begin = end
-    return "\n".join(words)
+    return "\n".join(filter(_has_letters, words))
 
 
 def stays_in_line(regex: str) -> bool:
