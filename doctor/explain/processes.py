@@ -38,7 +38,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # Segmentation fault (core dumped)   |   Fatal Python error: Segmentation fault   |   exitcode  : -11 (pid: 4242)   |   Signal 11 (SIGSEGV) received by PID 4242
     Pattern(
         id="segmentation-fault",
-        regex=r"^.{0,200}Segmentation fault(?: \(core dumped\))?[ \t\r]*$|Fatal Python error: Segmentation fault|[Ss]ignal 11 \(SIGSEGV\)|" + _ended_with(11),
+        regex=r"Segmentation fault(?: \(core dumped\))?[ \t\r]*$|Fatal Python error: Segmentation fault|[Ss]ignal 11 \(SIGSEGV\)|" + _ended_with(11),
         meaning=t(
             "The process crashed in native code (SIGSEGV): usually a compiled package that does not fit torch, two copies of one library, or a broken install. Python has no traceback of it."
         ),
@@ -58,7 +58,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # Floating point exception (core dumped)   |   failed (exitcode: -8) local_rank: 0 (pid: 69053) of binary: /root/miniconda3/bin/python
     Pattern(
         id="floating-point-exception",
-        regex=r"^.{0,200}Floating point exception(?: \(core dumped\))?[ \t\r]*$|[Ss]ignal 8 \(SIGFPE\)|" + _ended_with(8),
+        regex=r"Floating point exception(?: \(core dumped\))?[ \t\r]*$|[Ss]ignal 8 \(SIGFPE\)|" + _ended_with(8),
         meaning=t(
             "The process crashed in a division in native code (SIGFPE): a library that does not know this card or this CPU, never your own arithmetic in Python."
         ),
@@ -71,7 +71,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # Illegal instruction (core dumped)   |   exitcode  : -4 (pid: 4242)
     Pattern(
         id="illegal-instruction",
-        regex=r"^.{0,200}Illegal instruction(?: \(core dumped\))?[ \t\r]*$|[Ss]ignal 4 \(SIGILL\)|" + _ended_with(4),
+        regex=r"Illegal instruction(?: \(core dumped\))?[ \t\r]*$|[Ss]ignal 4 \(SIGILL\)|" + _ended_with(4),
         meaning=t("A package was compiled for a newer CPU than this one, or than this virtual machine shows."),
         advice=t("`python -X faulthandler SCRIPT` names the package; install its generic build, or build it on this machine."),
         hides=("child-failed",),
@@ -79,7 +79,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # Aborted (core dumped)   |   exitcode  : -6 (pid: 4242)   |   Signal 6 (SIGABRT) received by PID 4242
     Pattern(
         id="aborted",
-        regex=r"^.{0,200}Aborted \(core dumped\)[ \t\r]*$|^Aborted$|[Ss]ignal 6 \(SIGABRT\)|" + _ended_with(6),
+        regex=r"Aborted \(core dumped\)[ \t\r]*$|^Aborted$|[Ss]ignal 6 \(SIGABRT\)|" + _ended_with(6),
         meaning=t(
             "The process ended itself (SIGABRT) after an error in native code: a CUDA error in a thread, a failed assertion, a NCCL watchdog."
         ),
