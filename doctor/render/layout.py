@@ -61,9 +61,7 @@ def pad(text: str, width: int) -> str:
 
 # What may not be broken: a `command in backticks`, a word; Chinese may break between any two characters.
 _ASCII_TOKEN = r"`[^`\n]*`[,.;:]?|[^\s`]+|\s+|`"
-_TOKEN = (
-    r"`[^`\n]*`[,.;:，。；：]?|[\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]|[^\s`\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]+|\s+|`"
-)
+_TOKEN = r"`[^`\n]*`[,.;:，。；：]?|[\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]|[^\s`\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]+|\s+|`"
 """Compiled when the first Chinese line is wrapped: its sets of characters take long."""
 _NEVER_FIRST = "，。；：、！？）》」』”’,.;:!?)"
 
@@ -76,18 +74,31 @@ def wrap(text: str, width: int, first_width: int | None = None) -> list[str]:
     lines: list[str] = []
     room = width if first_width is None else first_width
     for paragraph in text.splitlines() or [""]:
-        line = ""
+        line: list[str] = []
+        used = 0
         for token in re.findall(_ASCII_TOKEN if paragraph.isascii() else _TOKEN, paragraph):
             if token.isspace():
-                line += " " if line and not line.endswith(" ") else ""
-            elif line.strip() and display_width(line + token) > room and token[0] not in _NEVER_FIRST:
-                lines.append(line.rstrip())
-                line, room = token, width
-            else:
-                line += token
-        lines.append(line.rstrip())
+                token = " " if line and line[-1] != " " else ""
+            elif used and used + display_width(token) > room:
+                kept = _carried_over(line) if token[0] in _NEVER_FIRST else []
+                if len(kept) < len(line):
+                    lines.append("".join(line[: len(line) - len(kept)]).rstrip())
+                    line, room = kept, width
+                    used = display_width("".join(kept))
+            if token:
+                line.append(token)
+                used += display_width(token)
+        lines.append("".join(line).rstrip())
         room = width
     return lines
+
+
+def _carried_over(line: list[str]) -> list[str]:
+    """Return the end of ``line`` that goes to the next one with a sign that may not begin it: a character, its signs."""
+    start = len(line) - 1
+    while start > 0 and line[start][0] in _NEVER_FIRST:
+        start -= 1
+    return line[start:]
 
 
 def indent(text: str, width: int, first: str, rest: str) -> list[str]:

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from doctor.fixes import has_fix
 from doctor.language import say
-from doctor.model import Diagnosis, Finding, Report, Snapshot, t
+from doctor.model import Diagnosis, Evidence, Finding, Report, Snapshot, t
 from doctor.render.deep_text import deep_lines
 from doctor.render.headline import environment_line, machine_line
-from doctor.render.layout import indent, pad, paint
+from doctor.render.layout import human_bytes, indent, pad, paint
+from doctor.render.section_names import listed, section_name
+from doctor.render.unlooked import could_not_look, never_looked
 from runner.strings import shown
 
 _MARGIN = " " * 9
-ASKED_SEPARATELY = frozenset({"workload", "incident", "data", "deep", "provenance"})
-"""Sections that a plain check does without; any other that nobody looked at is missing from a recorded machine."""
 
 
 def level_word(level: str) -> str:
@@ -39,7 +39,7 @@ def report_lines(
             yield from diagnosis_lines(diagnosis, width, colour)
     for block in (
         deep_lines(snapshot.facts.deep.value, width, colour),
-        _could_not_look(report, width, colour),
+        could_not_look(report, width, colour),
     ):
         lines = list(block)
         yield from ["", *lines] if lines else []
@@ -71,10 +71,18 @@ def finding_lines(finding: Finding, width: int, colour: bool) -> Iterator[str]:
         yield from indent(
             say(t("mend it: doctor fix {id}", id=finding.id)), width, _MARGIN + "→ ", _MARGIN + "  "
         )
-    basis = " · ".join(f"{row.fact} = {shown(row.value)}" for row in finding.evidence)
+    basis = " · ".join(f"{row.fact} = {_shown_value(row)}" for row in finding.evidence)
     footer = f"[{finding.id}]" + (f" {basis}" if basis else "")
     for line in indent(footer, width, _MARGIN, _MARGIN + "  "):
         yield paint(line, "dim", colour)
+
+
+def _shown_value(row: Evidence) -> str:
+    """Return a value as people read it: bytes as GB (``/home 20.0 GB``); ``--json`` has every digit."""
+    *place, number = row.value.split(" ")
+    if row.fact.endswith("_bytes") and number.isdigit():
+        return shown(" ".join([*place, human_bytes(int(number))]))
+    return shown(row.value)
 
 
 def note_lines(finding: Finding, width: int, colour: bool) -> Iterator[str]:
@@ -91,44 +99,12 @@ def printable_text(text: str) -> str:
     return "\n".join(shown(line) for line in text.splitlines())
 
 
-def _could_not_look(report: Report, width: int, colour: bool) -> Iterator[str]:
-    for item in report.unanswered:
-        words = say(
-            t("{section} could not be read: {why}. {count} {count:check has|checks have} no answer.",
-              section=item.section, why=say(item.why).rstrip(".。"), count=len(item.checks))
-        )  # fmt: skip
-        first, *rest = indent(printable_text(words), width, "", _MARGIN)
-        yield f"{paint(pad(level_word('unknown'), 7), 'unknown', colour)}  {first}"
-        yield from rest
-    for crashed in report.crashed:
-        yield from indent(
-            say(t("a check of ours broke, please report it: {what}", what=shown(crashed))),
-            width,
-            "",
-            _MARGIN,
-        )
-    if missing := never_looked(report):
-        words = say(t("nobody looked at: {names}; nothing is said of them", names=", ".join(missing)))
-        for line in indent(printable_text(words), width, "", "  "):
-            yield paint(line, "dim", colour)
-    if report.unread:
-        reasons = (f"{item.section} ({say(item.why).rstrip('.。')})" for item in report.unread)
-        words = say(t("could not look at: {names}", names="; ".join(reasons)))
-        for line in indent(printable_text(words), width, "", "  "):
-            yield paint(line, "dim", colour)
-
-
-def never_looked(report: Report) -> list[str]:
-    """Return the sections that a plain check reads and that nobody looked at here (a recorded machine's holes)."""
-    return [name for name in report.not_looked if name not in ASKED_SEPARATELY]
-
-
 def _summary(report: Report, colour: bool) -> str:
     counts = dict.fromkeys(("fail", "warn", "note", "unknown"), 0)
-    for finding in report.findings():
-        counts[finding.level] += 1
+    for diagnosis in report.diagnoses:  # a symptom is no second fault
+        counts[diagnosis.finding.level] += 1
     parts = [
-        paint(f"{count} {level_word(level)}", level, colour)
+        paint(_counted(level, count), level, colour)
         for level, count in counts.items()
         if count and level != "unknown"
     ]
@@ -141,6 +117,12 @@ def _summary(report: Report, colour: bool) -> str:
         unanswered = sum(len(item.checks) for item in report.unanswered)
         parts.append(paint(say(t("{count} could not look", count=unanswered)), "unknown", colour))
     return " · ".join(parts)
+
+
+def _counted(level: str, count: int) -> str:
+    if level == "note":
+        return say(t("{count} {count:note|notes}", count=count))
+    return f"{count} {level_word(level)}"
 
 
 def brief_line(report: Report) -> str:
@@ -160,15 +142,19 @@ def brief_line(report: Report) -> str:
     if unknown:
         return f"doctor: {level_word('unknown')}: {printable_text(say(unknown[0].title))} (doctor check)"
     if report.unanswered:
-        names = ", ".join(item.section for item in report.unanswered)
+        names = listed([section_name(item.section) for item in report.unanswered])
         return say(t("doctor: could not look at {names} (doctor check)", names=names))
     if report.crashed:
-        return say(t("doctor: {count} {count:check|checks} of ours broke (doctor check)", count=len(report.crashed)))
+        return say(
+            t("doctor: {count} {count:check|checks} of ours broke (doctor check)", count=len(report.crashed))
+        )
     if missing := never_looked(report):
         return say(
             t(
                 "doctor: nothing wrong found in what was recorded; nobody looked at {names}",
-                names=", ".join(missing),
+                names=listed(missing),
             )
         )
-    return say(t("doctor: nothing wrong found, {count} {count:check|checks} passed", count=len(report.passed)))
+    return say(
+        t("doctor: nothing wrong found, {count} {count:check|checks} passed", count=len(report.passed))
+    )

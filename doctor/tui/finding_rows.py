@@ -12,7 +12,9 @@ from doctor.language import say
 from doctor.model import Deep, Diagnosis, Finding, Report, Unanswered, t
 from doctor.render.deep_text import deep_lines
 from doctor.render.layout import indent, pad
-from doctor.render.text import never_looked, printable_text
+from doctor.render.section_names import section_name
+from doctor.render.text import printable_text
+from doctor.render.unlooked import never_looked
 from doctor.tui.source import Examination
 from doctor.tui.widgets.item_list import Item
 from doctor.tui.words import LEVEL_STYLES, level_label
@@ -101,7 +103,7 @@ def _unanswered_item(unanswered: Unanswered) -> Item:
     def rows(width: int, unfolded: bool) -> Sequence[Styled]:
         words = say(
             t("{section} could not be read: {why}. {count} {count:check has|checks have} no answer.",
-              section=unanswered.section, why=say(unanswered.why).rstrip(".。"), count=len(unanswered.checks))
+              section=section_name(unanswered.section), why=say(unanswered.why).rstrip(".。"), count=len(unanswered.checks))
         )  # fmt: skip
         out = _labelled("unknown", printable_text(words), width)
         return out + (_wrapped(", ".join(unanswered.checks), width, "dim") if unfolded else [])
@@ -124,7 +126,7 @@ def _not_looked(report: Report, width: int) -> list[Styled]:
 
 def _unread(report: Report, width: int) -> list[Styled]:
     """Sections that could not be read and that no check hangs on here."""
-    reasons = (f"{item.section} ({say(item.why).rstrip('.。')})" for item in report.unread)
+    reasons = (f"{section_name(item.section)} ({say(item.why).rstrip('.。')})" for item in report.unread)
     return _wrapped(
         printable_text(say(t("could not look at: {names}", names="; ".join(reasons)))), width, "dim"
     )

@@ -44,7 +44,7 @@ def test_a_loss_that_is_not_finite_is_shown_as_that(name: str) -> None:
     state = running(loss=name)
     assert f"loss {name}" in progress_line(state, "running")
     assert "!" in "\n".join(screen("r", state, "running", 1010.0))
-    assert any("1 losses were not finite" in line for line in screen("r", state, "running", 1010.0))
+    assert any("1 loss was not finite" in line for line in screen("r", state, "running", 1010.0))
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (40, 12), (120, 40)])
