@@ -71,7 +71,7 @@ def _micro_batches(card: CardState, factor: float) -> tuple[Callable[[MemoryRequ
 
 def accumulated(request: MemoryRequest) -> Text:
     """The title of every lever that cuts the batch in parts."""
-    return t("micro-batches of {micro}, accumulated {times} times: the same update", micro=request.batch_size, times=request.accumulation)  # fmt: skip
+    return t("micro-batches of {micro}, accumulated {times} {times:time|times}: the same update", micro=request.batch_size, times=request.accumulation)  # fmt: skip
 
 
 def _shape(request: MemoryRequest) -> Shape:

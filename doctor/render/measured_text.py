@@ -49,7 +49,7 @@ def tuned_lines(found: TunedBatch, request: MemoryRequest, width: int) -> Iterat
     """Yield the batch that was found and what it rests on."""
     search, tuned = found.search, found.tuned
     if not search.largest:
-        yield say(t("Not even one sample of {length} tokens fits here as asked for.", length=request.sequence_length))  # fmt: skip
+        yield say(t("Not even one sample of {length} {length:token|tokens} fits here as asked for.", length=request.sequence_length))  # fmt: skip
         return
     yield say(
         t("Largest micro-batch on {device} with every sample {length} tokens long: {batch}", device=tuned.key.card,
@@ -60,11 +60,11 @@ def tuned_lines(found: TunedBatch, request: MemoryRequest, width: int) -> Iterat
              held=human_bytes(tuned.process_bytes), limit=human_bytes(tuned.limit_bytes), share=share)  # fmt: skip
     yield from indent(say(held), width, "  ", "  ")
     if found.predicted_batch is not None:
-        yield say(t("  foretold: {batch}", batch=found.predicted_batch))
+        yield "  " + say(t("foretold: {batch}", batch=found.predicted_batch))
     if not search.complete:
         yield from indent(say("The time given was used up: a larger one may fit (--limit-seconds gives more)."), width, "  ", "  ")  # fmt: skip
     if search.most:
-        yield say("  larger ones were not tried")
+        yield "  " + say("Larger ones were not tried.")
     if found.unkept is not None:
         yield from indent(say(found.unkept), width, "  ", "  ")
     else:

@@ -100,7 +100,7 @@ def _verdict(plan: MemoryPlan) -> Iterator[str]:
     held = say(
         t("{name}: {free} of {total} free", name=card.name, free=human_bytes(card.free_bytes), total=human_bytes(card.total_bytes))
     )  # fmt: skip
-    yield f"{held}. " + say(_answer(plan))
+    yield held + say(". ") + say(_answer(plan))
     length, largest = plan.request.sequence_length, plan.largest_batch
     if largest:
         yield say(
