@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from doctor.checks import check, evidence
@@ -73,9 +74,15 @@ def onnxruntime_is_one(
     )
 
 
+# Available providers: 'AzureExecutionProvider, CPUExecutionProvider'
+_NOT_AVAILABLE = re.compile(r"CUDAExecutionProvider.? is not in available provider names")
+
+
 # ['AzureExecutionProvider', 'CPUExecutionProvider']: the CPU package's list
 def _lists_no_cuda(incident: Incident | None) -> bool:
     listed = [line for line in (incident.log_lines if incident else ()) if "ExecutionProvider'" in line]
+    if any(_NOT_AVAILABLE.search(line) for line in listed):
+        return True
     return any("CPUExecutionProvider" in line and "[" in line for line in listed) and not any(
         "CUDAExecutionProvider" in line for line in listed
     )
