@@ -78,7 +78,8 @@ def cut(path: Path, at: float) -> int:
             middle = (low + high) // 2
             file.seek(middle)
             if middle > low:
-                file.readline()  # the rest of a line that began before
+                file.seek(middle - 1)
+                file.readline()  # the rest of a line that began before the middle
             begin, t, end = _next_event(file.tell(), path, high)
             if t is None or begin >= high:
                 high = middle  # nothing whole begins between the middle and the upper end

@@ -76,7 +76,9 @@ class ChangeScreen(ModalScreen[dict[str, str] | None]):
     def _field(self, key: str, label: str, value: str, empty: str) -> ComposeResult:
         with Horizontal():
             yield Head(lambda width, height: [Styled(label)])
-            yield Input(value, placeholder=empty, name=key, compact=True, select_on_focus=False)
+            field = Input(value, placeholder=empty, name=key, compact=True, select_on_focus=False)
+            field.cursor_blink = False  # each blink would be sent over a slow line
+            yield field
 
     def _title(self, width: int, height: int) -> list[Styled]:
         words = say(

@@ -148,7 +148,7 @@ class FixScreen(BaseScreen):
 
     def action_apply(self) -> None:
         count = len(self._plan.proposal.fix.steps) if self._plan and self._plan.proposal.fix else 0
-        question = say(t("Carry out these {count} {count:step|steps} on this machine?", count=count))
+        question = say(t("Carry out {count} {count:step|steps} on this machine?", count=count))
         self.app.push_screen(ConfirmScreen(question, say("Apply the fix")), self._apply_if)
 
     def _apply_if(self, is_confirmed: bool | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +30,27 @@ from doctor.model import (
     t,
 )
 from doctor.replay import Replay
+from doctor.running import find_profile
 from doctor.snapshots.diff import Diff, NotCompared
 from doctor.snapshots.differences import Difference
 from doctor.tui.fixing import Cured, FixPlan
 from doctor.tui.source import DecisionRow, Examination, PlanRow, ProfileRow, RunRow, SnapshotRow, Watcher
 from doctor.watching import RunWatcher
 from runner.events import EventWriter
+from runner.plan import MachineFacts, encode_plan, make_plan
+from runner.profile import load_profile
 from runner.rundir import RunDir
 from runner.state import RunState
 
 START = 1_790_000_000.0
 """Wall time at which every recorded run begins."""
+
+
+@cache
+def planned() -> bytes:
+    """Return a plan.json: the quickstart's, for a machine without a card."""
+    profile = load_profile(find_profile("quickstart"))
+    return encode_plan(make_plan(profile, MachineFacts(device="cpu"), "2026-09-21T00:00:00+00:00"))
 
 
 class Clock:
@@ -58,7 +69,7 @@ class RunBuilder:
     def __init__(self, path: Path) -> None:
         self.run = RunDir(path)
         self.run.make()
-        self.run.plan.write_text("{}", "utf-8")
+        self.run.plan.write_bytes(planned())
         self.clock = Clock()
         self.trainer = EventWriter(self.run.events / "trainer-0.jsonl", "trainer-0", self.clock)
         self.sampler = EventWriter(self.run.events / "sampler.jsonl", "sampler", self.clock)

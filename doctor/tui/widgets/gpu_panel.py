@@ -10,6 +10,7 @@ from rich.text import Text as Styled
 from doctor.language import say
 from doctor.render.layout import human_bytes, human_seconds, indent
 from doctor.tui.view import RunView
+from doctor.tui.widgets.foretold import foretold_rows
 from doctor.tui.widgets.panel_rows import bar_row, label_row, memory_row, unknown, unread_rows
 from doctor.tui.words import one_line
 from runner.events import number
@@ -61,7 +62,7 @@ def _age(view: RunView, width: int) -> Iterator[Styled]:
 
 # -- one card
 def _block(card: dict[str, Any], view: RunView, width: int) -> Iterator[Styled]:
-    yield Styled(f"{card.get('index', '?')}  {printable(str(card.get('name') or 'GPU'))}")
+    yield Styled(f"{_index(card)}  {printable(str(card.get('name') or 'GPU'))}")
     utilization = number(card.get("utilization_pct"))
     if utilization is not None:
         yield bar_row(say("utilisation"), f"{utilization:.0f} %", utilization / 100, width)
@@ -80,12 +81,16 @@ def _block(card: dict[str, Any], view: RunView, width: int) -> Iterator[Styled]:
     yield from unread_rows(card.get("unread"), _names(), width)
 
 
+def _index(record: dict[str, Any], key: str = "index") -> str:
+    return printable(str(record.get(key, "?")))
+
+
 def _row(card: dict[str, Any]) -> Iterator[Styled]:
     """Yield one card in one row: index, utilisation, memory, temperature, power, clock, throttling."""
     utilization = number(card.get("utilization_pct"))
     used, total = number(card.get("memory_used_bytes")), number(card.get("memory_total_bytes"))
     share = "  ?  " if utilization is None else f"{utilization:3.0f} %"
-    row = Styled.assemble((f"{card.get('index', '?')!s:>2} ", "bold"), (share, "bold"), "  ")
+    row = Styled.assemble((f"{_index(card):>2} ", "bold"), (share, "bold"), "  ")
     row.append(f"{human_bytes(used)} / {human_bytes(total)}  " + " · ".join(_heat(card)))
     bad = [reason for reason in _reasons(card) if reason not in NORMAL_REASONS]
     if bad:
@@ -189,7 +194,7 @@ def _processes(view: RunView, width: int) -> Iterator[Styled]:
     for process in (one for one in processes if isinstance(one, dict)):
         used = human_bytes(number(process.get("used_bytes")))
         row = Styled.assemble(
-            (f"{process.get('gpu_index', '?')!s:>2} ", "bold"), f"{process.get('pid', '?')!s:>8} {used:>8}  "
+            (f"{_index(process, 'gpu_index'):>2} ", "bold"), f"{_index(process, 'pid'):>8} {used:>8}  "
         )
         command = process.get("command")
         if command is None:
@@ -207,6 +212,7 @@ def _promised(view: RunView, width: int) -> Iterator[Styled]:
         low, peak = human_bytes(expected.memory_low_bytes), human_bytes(expected.memory_peak_bytes)
         words = say(t("peak of {peak}, at least {low}", peak=peak, low=low))
         yield label_row(say("predicted"), words)
+    yield from foretold_rows(view, "cuda", width)
     if view.mfu is not None:
         yield label_row("MFU", f"{view.mfu:.1%}")
     elif view.mfu_why is not None and view.gpus.get("gpus"):

@@ -10,6 +10,7 @@ from rich.text import Text as Styled
 from doctor.language import say
 from doctor.render.layout import human_bytes, indent
 from doctor.tui.view import RunView
+from doctor.tui.widgets.foretold import foretold_rows
 from doctor.tui.widgets.panel_rows import label_row, memory_row, unread_rows
 from runner.events import number
 from runner.text import t
@@ -27,6 +28,7 @@ def host_rows(view: RunView, width: int) -> Iterator[Styled]:
         return
     yield from _cpu(host)
     yield from _memory(host, width)
+    yield from foretold_rows(view, "cpu", width)
     yield from _rates(host)
     yield from unread_rows(host.get("unread"), _names(), width)
     yield from _missing(host, width)
