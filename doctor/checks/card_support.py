@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from doctor.checks import check, evidence
 from doctor.checks.advice import is_windows_driver
 from doctor.model import Driver, Evidence, Finding, Gpus, Host, KernelLog, Level, Reading, Torch, t
+from doctor.tables import load
 from doctor.tables.drivers import (
     branch,
     last_branch_for,
@@ -90,7 +91,7 @@ def driver_is_in_the_table(driver: Driver, host: Reading[Host]) -> Iterator[Find
             id="driver-unknown-to-this-version",
             level="note",
             subject=f"driver {driver.version}",
-            title=t("driver {driver} is newer than this version of the doctor ({known} is the newest it knows): it is judged by what it says of itself", driver=driver.version or "", known=newest_known_branch()),
+            title=t("driver {driver} is newer than this version of the doctor ({known} is the newest it knows, tables of {date}): it is judged by what it says of itself", driver=driver.version or "", known=newest_known_branch(), date=load("drivers")["compiled"]),
             evidence=evidence(driver__version=driver.version, driver__cuda_version=driver.cuda_version),
         )  # fmt: skip
 
@@ -102,7 +103,7 @@ def cards_are_in_the_table(gpus: Gpus, torch: Reading[Torch]) -> Iterator[Findin
         if number(gpu.compute_capability) > newest_known_capability():
             yield Finding(
                 id="gpu-unknown-to-this-version", level="note", subject=gpu.name,
-                title=t("{gpu} (compute capability {capability}) is newer than this version of the doctor: it is judged by the rules of its family", gpu=gpu.name, capability=gpu.compute_capability),
+                title=t("{gpu} (compute capability {capability}) is newer than this version of the doctor (tables of {date}): it is judged by the rules of its family", gpu=gpu.name, capability=gpu.compute_capability, date=load("drivers")["compiled"]),
                 evidence=(Evidence(fact=f"gpus.items[{index}].compute_capability", value=gpu.compute_capability),),
             )  # fmt: skip
             return

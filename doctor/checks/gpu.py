@@ -73,9 +73,9 @@ def _started_without_a_card(platform: Platform) -> Finding:
         id="no-gpu-visible",
         level="note",
         subject="GPU",
-        title=t("this instance was started in no-card mode: half a core, 2 GB of memory, no GPU"),
+        title=t("this instance was started in no-card mode (half a core, 2 GB of memory, no GPU): good for downloads, installing and editing; start it with its GPU to train"),
         evidence=evidence(platform__name=platform.name, platform__no_gpu_mode=platform.no_gpu_mode),
-        advice=t("Good for copying data, installing packages and editing. For training, shut it down and start it with its GPU."),
+        advice=t("What 2 GB are enough for: downloading models and data, pip install --no-cache-dir, git, editing, doctor stage, doctor plan, doctor lint. What they are not: loading a model, tokenizing a data set, compiling flash-attn. To train, shut it down and start it with its GPU."),
         cause_of=("cuda-init-fails", "torch-cpu-only-build", "cgroup-memory-below-host", "cpu-quota-below-host-count"),
     )  # fmt: skip
 

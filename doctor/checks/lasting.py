@@ -88,13 +88,28 @@ def output_outlives_the_machine(
             path,
             mount,
             "note",
-            t(
-                "{path} stays when the machine is stopped, and is lost when it is released ({platform})",
-                path=path,
-                platform=_title_of(name),
-            ),
+            _lost_on_release(path, name),
             _survivor(storage, name, path, release=True),
         )
+
+
+def _lost_on_release(path: str, platform: str) -> Text:
+    days = next(
+        (row["days"] for row in load("platforms")["hint"] if row["platform"] == platform and row.get("days")),
+        None,
+    )
+    if days is None:
+        return t(
+            "{path} stays when the machine is stopped, and is lost when it is released ({platform})",
+            path=path,
+            platform=_title_of(platform),
+        )
+    return t(
+        "{path} stays when the machine is stopped, and is lost when it is released, which {platform} does after {days} days stopped",
+        path=path,
+        platform=_title_of(platform),
+        days=days,
+    )
 
 
 def _survivor(storage: Storage, platform: str, path: str, release: bool = False) -> Mount | None:

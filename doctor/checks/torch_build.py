@@ -28,6 +28,7 @@ from doctor.model import (
     Torch,
     t,
 )  # fmt: skip
+from doctor.tables import load
 from doctor.tables.drivers import number
 from doctor.tables.torch_builds import (
     arch_of,
@@ -165,6 +166,6 @@ def torch_is_in_the_table(torch: Torch) -> Iterator[Finding]:
     if number(torch.version) and is_newer_than_table(torch.version):
         yield Finding(
             id="torch-unknown-to-this-version", level="note", subject="torch",
-            title=t("torch {torch} is newer than this version of the doctor: it is judged by what its files say and by the rules of its family", torch=torch.version),
+            title=t("torch {torch} is newer than this version of the doctor (tables of {date}): it is judged by what its files say and by the rules of its family", torch=torch.version, date=load("torch_builds")["compiled"]),
             evidence=evidence(torch__version=torch.version),
         )  # fmt: skip

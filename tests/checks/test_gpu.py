@@ -153,3 +153,14 @@ def test_an_unknown_future_card_is_a_note() -> None:
     )
     assert given["gpu-unknown-to-this-version"] == "note"
     assert set(given.values()) == {"note"}
+
+
+def test_an_instance_without_its_card_is_told_what_it_is_good_for_meanwhile() -> None:
+    found = the(
+        "no-gpu-visible", gpus=ABSENT, platform=rented("autodl", no_gpu_mode=True), driver=driver(None)
+    )
+    assert "good for downloads, installing and editing" in str(found.title), (
+        "a note is shown as its title alone"
+    )
+    assert "doctor stage" in str(found.advice)
+    assert "with its GPU" in str(found.advice)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from doctor.model import Mount, Platform, Storage, Workload, WriteProbe
+from doctor.tables import load
 from tests.checks.judged import findings, loud, said, the
 from tests.checks.test_storage import GB, disks, mount
 
@@ -311,3 +312,19 @@ def test_the_advice_copies_to_a_local_disk_with_room() -> None:
     storage = disks(mount("/", 500), mount("/net", 900, fstype="nfs4"), mount("/scratch", 700))
     run = Workload(data_path="/net/data", data_files=50_000, data_bytes=140 * GB)
     assert "rsync -a /net/data/ /scratch/data/" in str(the(NET, storage=storage, workload=run).advice)
+
+
+@pytest.mark.parametrize(
+    ("platform", "days"), [("autodl", "after 15 days stopped"), ("vast", "when it is released (vast.ai)")]
+)
+def test_when_a_stopped_machine_is_released_is_said_where_it_is_known(platform: str, days: str) -> None:
+    disk = next(row for row in load("platforms")["disk"] if row["platform"] == platform and row.get("survives_stop") and row.get("survives_release") is False)  # fmt: skip
+    path = f"{str(disk['path']).rstrip('/')}/out"
+    found = the(
+        "output-on-ephemeral-disk",
+        storage=Storage(mounts=(Mount(path=str(disk["path"]), fstype="xfs", free_bytes=100 << 30),)),
+        workload=Workload(output_dir=path),
+        platform=Platform(name=platform),
+    )
+    assert found.level == "note"
+    assert days in str(found.title)
