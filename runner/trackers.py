@@ -30,7 +30,7 @@ class Tracker:
     def __init__(self, name: str, make: Callable[[], Any], config: dict[str, Any], warn: Warn) -> None:
         self.name, self._make, self._config, self._warn = name, make, config, warn
         self._queue: queue.Queue[tuple[dict[str, float], int] | None] = queue.Queue(QUEUE_LENGTH)
-        self._trouble = ""
+        self._trouble: Text | None = None
         self._told = False
         self._thread = threading.Thread(target=self._work, name=f"tracker-{name}", daemon=True)
         self._thread.start()
@@ -45,34 +45,37 @@ class Tracker:
         except (
             Exception
         ) as error:  # whatever a tracker raises is its own trouble, told by the trainer's thread
-            self._trouble = f"{type(error).__name__}: {str(error)[:300]}"
+            why = f"{type(error).__name__}: {str(error)[:300]}"
+            self._trouble = t(
+                "the tracker {name} is left out: {why}; the run goes on", name=self.name, why=why
+            )
 
     def take(self, values: dict[str, float], step: int) -> None:
-        if not self._trouble:
-            try:
-                self._queue.put_nowait((values, step))
-            except queue.Full:
-                self._trouble = "it does not keep up"
+        if self._trouble is None:
+            self._put((values, step))
         self._tell()
 
-    def _tell(self) -> None:
-        if self._trouble and not self._told:
-            self._told = True
-            text = t(
-                "the tracker {name} is left out: {why}; the run goes on", name=self.name, why=self._trouble
+    def _put(self, item: tuple[dict[str, float], int] | None) -> None:
+        try:
+            self._queue.put_nowait(item)
+        except queue.Full:
+            self._trouble = t(
+                "the tracker {name} is left out: it does not keep up; the run goes on", name=self.name
             )
-            self._warn("warn", text)
+
+    def _tell(self) -> None:
+        if self._trouble is not None and not self._told:
+            self._told = True
+            self._warn("warn", self._trouble)
 
     def finish(self) -> None:
         """Let it write what it has, for a limited time."""
-        if self._thread.is_alive() and not self._trouble:
-            try:
-                self._queue.put_nowait(None)
-            except queue.Full:
-                self._trouble = "it does not keep up"
+        if self._thread.is_alive() and self._trouble is None:
+            self._put(None)
             self._thread.join(FINISH_S)
-            if self._thread.is_alive():
-                self._trouble = "it does not finish"
+            if self._thread.is_alive() and self._trouble is None:
+                self._trouble = t("the tracker {name} did not finish within {seconds} s: what it shows may lack the end",
+                                  name=self.name, seconds=round(FINISH_S))  # fmt: skip
         self._tell()
 
 

@@ -104,52 +104,6 @@ def test_a_function_that_cannot_be_used_is_said(
     assert words in str(outcome(run)["error"])
 
 
-def test_tensorboard_gets_the_losses(tmp_path: Path) -> None:
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    run = make_run(tmp_path, ['train.trackers=["tensorboard"]', "train.steps=6"])
-    assert train(run) == 0
-    found = accumulator.EventAccumulator(str(run.path / "trackers" / "run")).Reload()
-    told = [scalar.value for scalar in found.Scalars("train/loss")]
-    assert told == pytest.approx([event.data["loss"] for event in events(run, "step")], rel=1e-5)
-    assert warnings(run) == [text for text in warnings(run) if "tracker" not in text]
-
-
-def test_a_tracker_that_fails_or_hangs_stops_no_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import threading
-
-    from runner import trackers
-
-    gate = threading.Event()
-
-    class Failing:
-        def store_init_configuration(self, values: Any) -> None: ...
-        def log(self, values: Any, step: int) -> None:
-            raise ConnectionError("no route")
-
-    class Hanging(Failing):
-        def log(self, values: Any, step: int) -> None:
-            gate.wait(60)
-
-    makers = {"wandb": Failing, "trackio": Hanging}
-    monkeypatch.setattr(trackers, "_maker", lambda name, run_name, folder: makers[name])
-    monkeypatch.setattr(trackers, "QUEUE_LENGTH", 4)
-    monkeypatch.setattr(trackers, "FINISH_S", 0.1)
-    tracked = make_run(tmp_path, ['train.trackers=["wandb", "trackio"]'], "tracked")
-    plain = make_run(tmp_path, [], "plain")
-    assert train(tracked) == train(plain) == 0
-    gate.set()
-    assert final_hash(tracked) == final_hash(plain)
-    left_out = [
-        event.data["text"]["params"]
-        for event in events(tracked, "note")
-        if "tracker" in event.data["text"]["msgid"]
-    ]
-    assert {params["name"]: params["why"] for params in left_out} == {
-        "wandb": "ConnectionError: no route",
-        "trackio": "it does not keep up",
-    }
-
-
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler on the CPU")
 @pytest.mark.slow
 def test_a_compiled_model_learns_the_same_and_is_saved_under_its_own_names(tmp_path: Path) -> None:
