@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 _PACKAGE = Path(__file__).parent
 
@@ -20,3 +22,16 @@ def profiles_dir() -> Path:
 def snapshots_dir() -> Path:
     """Return the folder of known-good snapshots."""
     return _shipped("snapshots")
+
+
+def lock_beside(path: Path) -> dict[str, Any] | None:
+    """Return the tables of ``NAME.lock`` beside a known-good ``NAME.json``; None: there is none, or it is no TOML."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    try:
+        return tomllib.loads(path.with_suffix(".lock").read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return None

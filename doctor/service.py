@@ -585,13 +585,18 @@ def export_snapshot(
 
 def find_snapshot(name: str) -> tuple[Path, Snapshot]:
     """Return the snapshot of a file, a run directory, or a shipped one's name. Raises as :func:`load`."""
-    from doctor.data_files import snapshots_dir
+    from doctor.data_files import lock_beside, snapshots_dir
 
     path = Path(name)
     shipped = snapshots_dir() / f"{name}.json"
     if not path.exists() and "/" not in name and shipped.is_file():
         path = shipped
-    return path, load(path)
+    snapshot = load(path)
+    if snapshot.known_good is None or (lock := lock_beside(path)) is None:
+        return path, snapshot
+    from doctor.snapshots.known_good import with_lock
+
+    return path, with_lock(snapshot, lock)
 
 
 def patch_bytes_in(path: Path) -> int:

@@ -7,6 +7,7 @@ An environment is installed for real, written down by `doctor snapshot export`'s
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import subprocess
 import sys
@@ -18,11 +19,14 @@ import msgspec
 
 from doctor import service
 from doctor.data_files import snapshots_dir
-from doctor.machine import encode_snapshot, load_snapshot, with_facts
+from doctor.machine import encode_snapshot, with_facts
 from doctor.model import Content, Distribution, Facts, KnownGood, Provenance, Reading, Snapshot, Torch, ok
 from doctor.resolve import resolve
 from doctor.restore_commands import our_uv
-from doctor.snapshots.known_good import not_read, restored, torch_out_of_reach
+from doctor.snapshots.formats.pylock import as_toml, lock_tree
+from doctor.snapshots.formats.sources import sources
+from doctor.snapshots.known_good import not_read, restored, torch_out_of_reach, without_addresses
+from doctor.snapshots.resolved import Offer, with_offers
 from doctor.tables.torch_builds import arch_of
 
 if sys.version_info >= (3, 11):
@@ -89,7 +93,7 @@ def _call(*words: str, **more: Any) -> str:
     done = subprocess.run(words, env=environ, check=False, capture_output=True, text=True, **more)
     if done.returncode != 0:
         raise SystemExit(f"{words[0]}: {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
-    return done.stdout
+    return str(done.stdout)
 
 
 def install(recipe: Recipe, folder: Path, links: str | None) -> None:
@@ -110,7 +114,7 @@ def written_down(recipe: Recipe, folder: Path) -> Snapshot:
     """Return the environment's part of what an export reads; whose machine it was stays out."""
     empty = folder / "empty"
     empty.mkdir()
-    here = os.getcwd()
+    here = Path.cwd()
     os.chdir(empty)
     try:
         whole = service.snapshot_named("here", str(folder))
@@ -128,7 +132,9 @@ def written_down(recipe: Recipe, folder: Path) -> Snapshot:
 
 
 def _moved(snapshot: Snapshot, folder: str) -> Snapshot:
-    return msgspec.json.decode(msgspec.json.encode(snapshot).replace(folder.encode(), HOME.encode()), type=Snapshot)
+    return msgspec.json.decode(
+        msgspec.json.encode(snapshot).replace(folder.encode(), HOME.encode()), type=Snapshot
+    )
 
 
 def with_torch(snapshot: Snapshot, torch: OutOfReach) -> Snapshot:
@@ -156,6 +162,31 @@ def with_torch(snapshot: Snapshot, torch: OutOfReach) -> Snapshot:
     )  # fmt: skip
 
 
+ADDRESS_NOT_ASKED = "torch: the digest is that of the wheel that was installed; its address follows the layout of download.pytorch.org, which could not be asked"
+
+
+def from_links(snapshot: Snapshot, links: Path) -> Snapshot:
+    """Return ``snapshot`` with address and digest of a torch that was installed out of a folder."""
+    packages, provenance = snapshot.facts.packages.value, snapshot.facts.provenance.value
+    item = packages.get("torch") if packages else None
+    assert item is not None and provenance is not None
+    (wheel,) = links.glob(f"torch-{item.version}-*.whl")
+    index = f"https://download.pytorch.org/whl/{item.version.partition('+')[2]}"
+    offer = Offer(
+        name=wheel.name,
+        url=f"{index}/{wheel.name.replace('+', '%2B')}",
+        sha256=hashlib.sha256(wheel.read_bytes()).hexdigest(),
+        index=index,
+    )
+    return with_offers(snapshot, {"torch": offer})
+
+
+def write(snapshot: Snapshot, path: Path) -> None:
+    """Write the snapshot and, beside it, the addresses of its files as a lock (PEP 751)."""
+    path.write_bytes(encode_snapshot(without_addresses(snapshot)))
+    path.with_suffix(".lock").write_text(as_toml(lock_tree(snapshot, sources(snapshot))), "utf-8")
+
+
 def make(recipe: Recipe, links: str | None) -> Snapshot:
     """Install, write down, look up every file; a package whose file stays unknown ends it."""
     with tempfile.TemporaryDirectory() as work:
@@ -163,12 +194,20 @@ def make(recipe: Recipe, links: str | None) -> Snapshot:
         install(recipe, folder, links)
         snapshot = written_down(recipe, folder)
     found = resolve(snapshot, (), dict(os.environ))
-    still_open = {name: str(why) for name, why in found.open.items() if not (name == "torch" and links)}
+    if links:
+        found = msgspec.structs.replace(
+            found,
+            snapshot=from_links(found.snapshot, Path(links)),
+            open={name: why for name, why in found.open.items() if name != "torch"},
+        )
+    still_open = {name: str(why) for name, why in found.open.items()}
     if still_open:
         raise SystemExit(f"{recipe.name}: no address and digest: {still_open}")
-    print(f"{recipe.name}: {found.proven} proven by METADATA, by name alone: {found.by_name}", file=sys.stderr)
+    print(
+        f"{recipe.name}: {found.proven} proven by METADATA, by name alone: {found.by_name}", file=sys.stderr
+    )
     snapshot = found.snapshot
-    known = KnownGood(before=recipe.before)
+    known = KnownGood(before=recipe.before, evidence=(ADDRESS_NOT_ASKED,) if links else ())
     if recipe.torch is not None:
         snapshot = with_torch(snapshot, recipe.torch)
         known = KnownGood(before=recipe.before, how=torch_out_of_reach(recipe.torch.file), evidence=recipe.torch.evidence)  # fmt: skip
@@ -176,20 +215,20 @@ def make(recipe: Recipe, links: str | None) -> Snapshot:
 
 
 # ---------------------------------------------------------------------------------------- proving
-def prove(path: Path, links: str | None) -> Snapshot:
+def prove(name: str, links: str | None) -> Snapshot:
     """Restore the file, compare every file of it, import and train; return the snapshot that says so."""
-    snapshot = load_snapshot(path)
+    _, snapshot = service.find_snapshot(name)
     more = ["--find-links", links] if links else []
     doctor = [sys.executable, "-m", "doctor", "snapshot"]
     with tempfile.TemporaryDirectory() as work:
         venv = Path(work) / "venv"
-        _call(*doctor, "restore", str(path), "--venv", str(venv), "--yes", "--untested", *more)
-        said = _call(*doctor, "verify", str(path), "--python", str(venv), "--level", "files")
+        _call(*doctor, "restore", name, "--venv", str(venv), "--yes", "--untested", *more)
+        said = _call(*doctor, "verify", name, "--python", str(venv), "--level", "files")
         print(said, file=sys.stderr)
         _call(str(venv / "bin/python"), "-m", "pip", "check", cwd=work)
         print(_call(str(venv / "bin/python"), "-c", TRAIN, cwd=work), file=sys.stderr)
     packages, host = snapshot.facts.packages.value, snapshot.facts.host.value
-    how = restored(host.os_name if host else "?", len(packages.items) if packages else 0, STEPS)
+    how = restored((host.os_name if host else None) or "?", len(packages.items) if packages else 0, STEPS)
     known = msgspec.structs.replace(snapshot.known_good or KnownGood(), tested=True, how=how)
     return msgspec.structs.replace(snapshot, known_good=known)
 
@@ -206,9 +245,9 @@ def main() -> int:
             continue
         path = snapshots_dir() / f"{recipe.name}.json"
         if not given.only_prove:
-            path.write_bytes(encode_snapshot(make(recipe, given.find_links)))
+            write(make(recipe, given.find_links), path)
         if (given.prove or given.only_prove) and recipe.torch is None:
-            path.write_bytes(encode_snapshot(prove(path, given.find_links)))
+            write(prove(recipe.name, given.find_links), path)
     return 0
 
 

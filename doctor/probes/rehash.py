@@ -18,6 +18,7 @@ from doctor.snapshots.verify import FileCheck
 from runner.strings import printable
 
 DAMAGED_SHOWN = 20
+_COMPILED = (b".pyc", b".pyo")
 _ALGORITHMS = ("sha256", "sha384", "sha512")
 
 
@@ -51,7 +52,9 @@ def check_distribution(site: str, folder_name: str, name: str, pool: ThreadPoolE
             why=t("{path} could not be read: {error}", path=printable(path), error=reason_of(error)),
         )
     rows = [
-        (os.fsdecode(file), noted.decode("ascii", "replace")) for file, noted in all_rows(record) if noted
+        (os.fsdecode(file), noted.decode("ascii", "replace"))
+        for file, noted in all_rows(record)
+        if noted and not file.endswith(_COMPILED)  # a wheel may bring one, and Python writes it anew
     ]
     verdicts = pool.map(lambda row: _is_whole(os.path.join(site, row[0]), row[1]), rows)  # noqa: PTH118 - thousands
     damaged = [printable(file) for (file, _), whole in zip(rows, verdicts, strict=True) if not whole]

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
 from doctor.checks.versions import minor
-from doctor.model import Record, Snapshot, Text, t
+from doctor.machine import with_facts
+from doctor.model import Provenance, Record, Snapshot, Text, t
+from doctor.snapshots.resolved import offers_of, with_offers
 from doctor.snapshots.wheel_tags import needs, newest_glibc
 from doctor.tables.drivers import minimum_driver
 
@@ -72,6 +79,30 @@ def why_untested(snapshot: Snapshot) -> Text | None:
     if known is None or known.tested:
         return None
     return known.how or t("nobody has restored it from this file yet")
+
+
+# ---------------------------------------------------------------------------------------- addresses
+def with_lock(snapshot: Snapshot, lock: Mapping[str, Any]) -> Snapshot:
+    """Return ``snapshot`` with the address of each file out of its lock (a pylock.toml's tables), where the digests agree."""
+    provenance = snapshot.facts.provenance.value or Provenance()
+    offers = offers_of(lock)
+    found = {
+        one.name: offer
+        for one in provenance.contents
+        for offer in offers.get(one.name, ())
+        if one.file_sha256 == f"sha256:{offer.sha256}"
+    }
+    return with_offers(snapshot, found)
+
+
+def without_addresses(snapshot: Snapshot) -> Snapshot:
+    """Return ``snapshot`` as it stands beside its lock: digests, no addresses."""
+    provenance = snapshot.facts.provenance.value or Provenance()
+    bare = tuple(msgspec.structs.replace(one, file_url="") for one in provenance.contents)
+    reading = msgspec.structs.replace(
+        snapshot.facts.provenance, value=msgspec.structs.replace(provenance, contents=bare)
+    )
+    return with_facts(snapshot, provenance=reading)
 
 
 # ---------------------------------------------------------------------------------------- how they were made

@@ -131,3 +131,11 @@ def test_damaged_files_make_it_another_environment() -> None:
 def test_files_that_nobody_read_are_not_equal() -> None:
     found = verify(REFERENCE, here(), "files", {"torch": FileCheck(name="torch", files=9)})
     assert [(one.name, one.outcome) for one in found.deviations] == [("lib", "not-compared")]
+
+
+def test_a_compiled_file_that_python_wrote_anew_is_no_damage(tmp_path: Path) -> None:
+    cache = "lib/__pycache__/lib.cpython-310.pyc"  # numpy 1.26's wheel brings one
+    install(tmp_path, "lib", "1.0", {"lib/lib.py": b"x = 1\n", cache: b"as built"})
+    (tmp_path / cache).write_bytes(b"as python wrote it")
+    found = check_files((tmp_path,))["lib"]
+    assert found.damaged == () and found.files >= 1

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from doctor.model import Snapshot
 from doctor.snapshots.formats.images import install_lines, recipe
 from doctor.snapshots.formats.rendered import Rendered
 from doctor.snapshots.formats.words import comment, head_lines
 
-_END = "END_OF_REQUIREMENTS"
 _FILE = "/opt/requirements.txt"
 
 
 def render(snapshot: Snapshot) -> Rendered:
     made = recipe(snapshot)
-    lines = ["# syntax=docker/dockerfile:1", *head_lines(snapshot), comment(str(made.base.why))]
+    lines = [*head_lines(snapshot), comment(str(made.base.why))]
     lines += [f"ARG BASE={made.base.name}", "FROM ${BASE}"]
-    lines += [f"COPY <<'{_END}' {_FILE}", *made.requirements, _END]
+    words = [
+        f"    {quote(line)} \\" for line in made.requirements
+    ]  # no here-document: not every builder and linter knows it
+    lines += ["RUN printf '%s\\n' \\", *words, f"    > {_FILE}"]
     lines += [f"RUN {line}" for line in install_lines(made, _FILE)]
     lines += [f'ENV {name}="{value}"' for name, value in made.variables]
     lines += [] if made.base.has_python else ['ENV PATH="/opt/venv/bin:${PATH}"']
