@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from doctor.commands import CommandError, Exit
 from doctor.commands.export import source_named
 from doctor.language import say
+from runner.deploy.records import TABLES
 from runner.strings import shown
 from runner.text import t
 
@@ -61,13 +62,18 @@ def _request(source: Source, namespace: argparse.Namespace) -> dict[str, Any]:
         raise CommandError(say("give texts or --file, not both"), Exit.USAGE)
     if namespace.file and not Path(namespace.file).is_file():
         raise CommandError(t("there is no file {path}", path=namespace.file), Exit.USAGE)
+    output = namespace.output
+    if output and Path(output).suffix.lower() not in TABLES:
+        raise CommandError(
+            t("{path}: the answers are written as .csv, .jsonl or .parquet", path=output), Exit.USAGE
+        )
     return {
         "texts": namespace.texts or ([] if namespace.file else _typed()),
         "file": str(Path(namespace.file).absolute()) if namespace.file else "",
         "column": namespace.column,
         "pair_column": namespace.pair_column,
         "encoding": namespace.encoding,
-        "out": str(Path(namespace.output).absolute()) if namespace.output else "",
+        "out": str(Path(output).absolute()) if output else "",
         "top": namespace.top,
         "new_tokens": namespace.new_tokens,
         "batch_size": namespace.batch_size,

@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from runner.deploy.answers import Answer
-from runner.inputs import InputError
+from runner.deploy.records import TABLES
 from runner.rows import Row
-from runner.text import t
 
 ROW_GROUP = 1000
 
@@ -114,22 +113,13 @@ class ParquetWriter(Writer):
         self._file.close()
 
 
-_WRITERS: dict[str, type[Writer]] = {
-    ".csv": CsvWriter,
-    ".jsonl": JsonWriter,
-    ".ndjson": JsonWriter,
-    ".parquet": ParquetWriter,
-}
+_WRITERS = dict(zip(TABLES, (CsvWriter, JsonWriter, JsonWriter, ParquetWriter), strict=True))
 
 
 def open_writer(path: Path, making: Path) -> Writer:
-    """Return the writer that the name of ``path`` asks for; it writes to ``making``.
+    """Return the writer that the name of ``path`` (one of :data:`TABLES`) asks for; it writes to ``making``.
 
     Raises:
-        InputError: the name asks for none of them.
         OSError: it cannot be written there.
     """
-    kind = _WRITERS.get(path.suffix.lower())
-    if kind is None:
-        raise InputError(t("{path}: the answers are written as .csv, .jsonl or .parquet", path=str(path)))
-    return kind(making)
+    return _WRITERS[path.suffix.lower()](making)

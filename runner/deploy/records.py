@@ -6,6 +6,9 @@ import msgspec
 
 from runner.text import Text
 
+TABLES = (".csv", ".jsonl", ".ndjson", ".parquet")
+"""What a name ends with that answers can be written to."""
+
 
 class ShapeParity(msgspec.Struct, frozen=True, kw_only=True):
     """One shape, on made-up tokens."""
