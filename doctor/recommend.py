@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from doctor.checks.advice import (
-    TorchBuild,
-    best_torch_builds,
-    capabilities_of,
-    is_windows_driver,
-    likeliest_build,
-    newer_than_the_tables,
-)
+from doctor.checks.advice import TorchBuild
 from doctor.checks.versions import below, index_url, within
-from doctor.model import Record, Snapshot, Text, t
+from doctor.model import Record, Text, t
+from doctor.recommend_target import Target, runnable, target_from, target_of
+from doctor.recommend_ways import undriven, ways_out
 from doctor.tables import load
-from doctor.tables.drivers import branch, cuda_of_driver, last_branch_for, minimum_driver
-from doctor.tables.gpus import capability_of, row_of
+from doctor.tables.drivers import minimum_driver
+
+__all__ = [
+    "MirrorAnswer",
+    "Recommendation",
+    "Target",
+    "matching_transformers",
+    "recommend",
+    "target_from",
+    "target_of",
+]
 
 OLDEST_SHOWN = 8
 """How many builds are listed at most."""
 
 
-class Target(Record, frozen=True):
-    """What a recommendation is for. ``driver`` None: no NVIDIA driver (a CPU machine)."""
+class MirrorAnswer(Record, frozen=True):
+    """What one mirror said. ``why`` None: it has the build, and ``option`` is what pip takes."""
 
-    driver: str | None = None
-    driver_cuda: str | None = None
-    cards: tuple[str, ...] = ()
-    capabilities: tuple[str, ...] = ()
-    python: str | None = None
-    installed_torch: str | None = None
-    windows: bool = False
-    unread: dict[str, Text] = {}
-    """Section (driver, gpus) -> why it could not be read: "none" is then no answer."""
+    name: str
+    url: str
+    option: str = ""
+    """``--index-url URL`` or ``--find-links URL``."""
+    why: Text | None = None
+    took_ms: float | None = None
 
 
 class Recommendation(Record, frozen=True):
@@ -51,66 +50,8 @@ class Recommendation(Record, frozen=True):
     commands: dict[str, str] = {}
     """Tool (pip, uv, conda) -> command."""
     ways_out: tuple[Text, ...] = ()
-
-
-def target_of(snapshot: Snapshot) -> Target:
-    """Return what a machine asks for."""
-    facts = snapshot.facts
-    driver, gpus, python = facts.driver.value, facts.gpus, facts.python.value
-    version = (driver.version or driver.kernel_module_version) if driver else None
-    return Target(
-        driver=version,
-        driver_cuda=driver.cuda_version if driver else None,
-        cards=tuple(gpu.name for gpu in gpus.value.items) if gpus.value else (),
-        capabilities=capabilities_of(gpus),
-        python=python.version if python else None,
-        installed_torch=facts.torch.value.version if facts.torch.value else None,
-        windows=is_windows_driver(facts.host),
-        unread=dict(_unread(snapshot)),
-    )
-
-
-def _unread(snapshot: Snapshot) -> Iterator[tuple[str, Text]]:
-    driver, gpus = snapshot.facts.driver, snapshot.facts.gpus
-    version = driver.value and (driver.value.version or driver.value.kernel_module_version)
-    if not version and driver.status != "absent":
-        yield "driver", driver.why or gpus.why or _without_reason(driver.status)
-    if gpus.status in ("failed", "skipped"):
-        yield "gpus", gpus.why or _without_reason(gpus.status)
-
-
-def _without_reason(status: str) -> Text:
-    return t("nobody looked") if status == "skipped" else t("no reason is recorded")
-
-
-def target_from(
-    driver: str | None, cards: Sequence[str], python: str | None
-) -> tuple[Target, tuple[str, ...]]:
-    """Return the target that the options describe, and the card names that are not in the table."""
-    found = {name: _capability(name) for name in cards}
-    capabilities = tuple(dict.fromkeys(value for value in found.values() if value))
-    unknown = tuple(name for name, value in found.items() if not value)
-    cuda = cuda_of_driver(driver) if driver else None
-    return Target(
-        driver=driver, driver_cuda=cuda, cards=tuple(cards), capabilities=capabilities, python=python
-    ), unknown
-
-
-def _capability(name: str) -> str:
-    """Return a card's capability by its name, or the one that every card beginning with ``name`` has (``A100``)."""
-    if row_of(name) is not None:
-        return capability_of(name)
-    wanted = _bare(name)
-    starts = (wanted, f"rtx{wanted}", f"gtx{wanted}") if wanted else ()
-    rows = [row for row in load("gpus")["gpu"] if _bare(row["name"]).startswith(starts)]
-    capabilities = {str(row["capability"]) for row in rows}
-    return capabilities.pop() if len(capabilities) == 1 else ""
-
-
-def _bare(name: str) -> str:
-    """Return ``rtx4090`` for "NVIDIA GeForce RTX 4090", "RTX4090" and "rtx-4090"."""
-    words = [word for word in name.lower().split() if word not in ("nvidia", "geforce", "tesla")]
-    return "".join(character for word in words for character in word if character.isalnum())
+    mirrors: tuple[MirrorAnswer, ...] = ()
+    """What mirrors said of ``best``; empty: nobody asked them."""
 
 
 def recommend(target: Target) -> Recommendation:
@@ -119,21 +60,14 @@ def recommend(target: Target) -> Recommendation:
         return Recommendation(target=target)
     if target.driver is None and not target.capabilities:
         return _without_gpu(target)
-    undriven = tuple(_undriven(target))
-    builds = () if undriven else _runnable(target, target.installed_torch)
-    if undriven:
-        return Recommendation(target=target, ways_out=undriven)
+    not_driven = tuple(undriven(target))
+    builds = () if not_driven else runnable(target, target.installed_torch)
+    if not_driven:
+        return Recommendation(target=target, ways_out=not_driven)
     if not builds:
-        return Recommendation(target=target, ways_out=tuple(_ways_out(target)))
+        return Recommendation(target=target, ways_out=tuple(ways_out(target)))
     best = next((build for build in builds if build.native), builds[0])
     return _with_mates(target, best, builds)
-
-
-def _runnable(target: Target, torch: str | None = None) -> tuple[TorchBuild, ...]:
-    return best_torch_builds(
-        target.driver, target.capabilities, torch,
-        driver_cuda=target.driver_cuda, python=target.python, windows=target.windows,
-    )  # fmt: skip
 
 
 def _with_mates(target: Target, best: TorchBuild, builds: tuple[TorchBuild, ...]) -> Recommendation:
@@ -246,84 +180,3 @@ def _without_gpu(target: Target) -> Recommendation:
 def _has_wheel(row: dict[str, str], python: str) -> bool:
     minor = ".".join(python.split(".")[:2])
     return below(minor, row["python_min"]) is False and below(row["python_max"], minor) is False
-
-
-def _undriven(target: Target) -> list[Text]:
-    """Say which cards this driver does not drive at all: too new for it, or dropped before it."""
-    mine = branch(target.driver)
-    if mine is None or target.windows:
-        return []
-    out = []
-    for one in target.capabilities:
-        first = next(
-            (row["first_branch"] for row in load("drivers")["family"] if one in row["capabilities"]), None
-        )
-        last = last_branch_for(one)
-        if first and mine < first:
-            out.append(
-                t(
-                    "compute capability {card} needs driver branch {branch} or newer: rent a machine with such a driver",
-                    card=one,
-                    branch=first,
-                )
-            )
-        if last and mine > last:
-            out.append(
-                t(
-                    "compute capability {card} is driven up to driver branch {branch} only: rent a machine with such a driver",
-                    card=one,
-                    branch=last,
-                )
-            )
-    return out
-
-
-def _ways_out(target: Target) -> list[Text]:
-    """Say which single change would make something fit: another Python, one card fewer, a newer driver."""
-    out = [_for_a_coming_card(target)] if newer_than_the_tables(target.capabilities) else []
-    if target.python and _runnable(_but(target, python=None)):
-        build = _runnable(_but(target, python=None))[0]
-        out.append(
-            t(
-                "with another Python: torch {torch}+{tag} runs here, and has no wheels for Python {python}",
-                torch=build.torch,
-                tag=build.tag,
-                python=target.python,
-            )
-        )
-    for name in dict.fromkeys(target.cards) if len(set(target.capabilities)) > 1 else ():
-        rest = tuple(one for one in target.capabilities if one != _capability(name))
-        if rest and _runnable(_but(target, capabilities=rest)):
-            out.append(
-                t(
-                    "without {card}: hide it with CUDA_VISIBLE_DEVICES, the other cards have a build in common",
-                    card=name,
-                )
-            )
-    newer = best_torch_builds(None, target.capabilities, python=target.python)
-    if newer and not out:
-        floor = minimum_driver(newer[-1].cuda, target.windows) or "?"
-        out.append(
-            t(
-                "with a newer driver: the oldest build for these cards is CUDA {cuda}, which needs driver {floor}",
-                cuda=newer[-1].cuda,
-                floor=floor,
-            )
-        )
-    return out or [t("no torch build in the table runs on this driver and these cards together")]
-
-
-def _for_a_coming_card(target: Target) -> Text:
-    card = newer_than_the_tables(target.capabilities)
-    build = likeliest_build(target.driver, target.driver_cuda, target.python, target.windows)
-    return t(
-        "unknown: compute capability {card} is newer than this version of the doctor, which knows no build with code for it. The newest torch is the likeliest: {what}; `python -c 'import torch; print(torch.cuda.get_arch_list())'` then shows what it holds",
-        card=card,
-        what=f"torch=={build.torch}{index_url(build.cuda)}" if build else "torch",
-    )
-
-
-def _but(target: Target, **changes: object) -> Target:
-    import msgspec
-
-    return msgspec.structs.replace(target, **changes)

@@ -182,6 +182,17 @@ def recommend_for(
     return recommend(target), unknown
 
 
+def with_mirrors(recommendation: Recommendation) -> Recommendation:
+    """Ask the mirrors for the best build, over the network, for a few seconds."""
+    import msgspec
+
+    from doctor.mirrors import ask_mirrors
+
+    if recommendation.best is None:
+        return recommendation
+    return msgspec.structs.replace(recommendation, mirrors=ask_mirrors(recommendation.best))
+
+
 def transformers_for(torch: str, python: str | None = None) -> str | None:
     """Return the transformers requirement that goes with a torch version."""
     from doctor.recommend import matching_transformers

@@ -34,6 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target-python", metavar="VERSION", help=say("the Python that is to run it: 3.12"))
     parser.add_argument("--facts", metavar="FILE", type=Path, help=say("recommend for a recorded machine"))
     parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment to examine"))
+    parser.add_argument(
+        "--mirrors", action="store_true", help=say("ask mirrors in China, now, whether they have this build")
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help=say("as JSON"))
     form.add_argument(
@@ -51,6 +54,10 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.transformers_for:
         return _transformers(namespace)
     recommendation = _recommendation(namespace)
+    if namespace.mirrors and recommendation.best is not None:
+        from doctor import service
+
+        recommendation = service.with_mirrors(recommendation)
     if namespace.json:
         import msgspec
 
@@ -158,6 +165,7 @@ def _lines(recommendation: Recommendation) -> Iterator[str]:
         yield say(t("With it: {mates}", mates=", ".join(mates)))
     for tool, command in recommendation.commands.items():
         yield f"  {tool + ':':<7}{command}"
+    yield from _mirror_lines(recommendation, width)
     others = [f"{build.torch}+{build.tag}" for build in recommendation.builds if build != best]
     if others:
         yield from indent(say(t("Also run here: {builds}", builds=", ".join(others))), width, "", "  ")
@@ -165,6 +173,22 @@ def _lines(recommendation: Recommendation) -> Iterator[str]:
         yield say("Nothing in the table runs on all of this. What would:")
         for way in recommendation.ways_out:
             yield from indent(say(way), width, "  - ", "    ")
+
+
+def _mirror_lines(recommendation: Recommendation, width: int) -> Iterator[str]:
+    """One line a mirror, asked just now: what to append to the command, or why not."""
+    from doctor.render.layout import indent
+    from runner.text import t
+
+    if recommendation.mirrors:
+        yield say("Mirrors, asked just now:")
+    for one in recommendation.mirrors:
+        words = (
+            t("{name}: in place of any --index-url above: {option}", name=one.name, option=one.option)
+            if one.why is None
+            else t("{name}: {why}", name=one.name, why=say(one.why))
+        )
+        yield from indent(say(words), width, "  - ", "    ")
 
 
 def _cards(names: tuple[str, ...]) -> str:
