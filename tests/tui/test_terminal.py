@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -15,48 +14,16 @@ from pathlib import Path
 import pytest
 
 from tests.tui.recorded import whole_run
+from tests.tui.terminals import ROOT, Tmux, command, new_tmux
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = (
-    "from doctor.language import use_language; use_language('en');"
-    "from doctor.tui.app import run_app; raise SystemExit(run_app(run={run!r}, facts={facts!r}))"
-)
 COLOUR = re.compile(rb"\x1b\[[0-9;]*?(?:3[0-7]|4[0-7]|9[0-7]|10[0-7]|38;[25]|48;[25])[0-9;]*m")
-
-
-class Tmux:
-    """One tmux server of our own, so that no other session is touched."""
-
-    def __init__(self, socket: Path) -> None:
-        self.socket = socket
-
-    def __call__(self, *words: str) -> str:
-        command = ["tmux", "-f", "/dev/null", "-S", str(self.socket), *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
-
-    def sees(self, *words: str) -> str:
-        """Wait until the pane shows all ``words``; fail with what it shows."""
-        text = ""
-        for _ in range(300):
-            text = self("capture-pane", "-p")
-            if all(word in text for word in words):
-                return text
-            time.sleep(0.05)
-        raise AssertionError(f"never seen: {words}\n{text}")
 
 
 @pytest.fixture
 def tmux(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tmux]:
-    if shutil.which("tmux") is None:
-        pytest.skip("tmux is not installed")
-    server = Tmux(tmp_path_factory.mktemp("t") / "s")
+    server = new_tmux(tmp_path_factory.mktemp("t"))
     yield server
-    subprocess.run(["tmux", "-S", str(server.socket), "kill-server"], capture_output=True, timeout=20)
-
-
-def command(run: str | None = None, facts: Path | None = None) -> list[str]:
-    program = PROGRAM.format(run=run, facts=facts).replace("PosixPath", "__import__('pathlib').Path")
-    return [sys.executable, "-c", program]
+    server.end()
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (160, 48)])
