@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner.phases import own_place, phase_of, waits_for_work
+from runner.phases import is_data_parallel, is_exchange, own_place, phase_of, waits_for_work
 from runner.strings import printable
 from runner.text import Text, t
 
@@ -197,7 +197,7 @@ def where_time_goes(stacks: Sequence[Stack], limit: int = 6) -> dict[str, Any]:
         if own := own_place(frames):
             places[(phase, own[0], own[1], own[2])] += stack.count
     looks = {"worker": sum(instants[pid] for pid in workers)}
-    return {
+    return _exchange(stacks, root, instants[root]) | {
         "looks": instants.get(root, 0),
         "phases": {phase: round(count / instants[root], 4) for phase, count in phases.most_common()},
         "places": [
@@ -206,6 +206,19 @@ def where_time_goes(stacks: Sequence[Stack], limit: int = 6) -> dict[str, Any]:
             for (phase, function, file, line), count in places.most_common(limit)
         ],
     }  # fmt: skip
+
+
+def _exchange(stacks: Sequence[Stack], root: int, looks: int) -> dict[str, Any]:
+    """Return the share of looks at which a thread of the root was in a collective; empty: it trains by itself."""
+    threads = Counter[int]()
+    is_several = False
+    for stack in stacks:
+        frames = [(frame.function, frame.file, frame.line) for frame in stack.frames]
+        if stack.pid == root and (is_data_parallel(frames) or is_exchange(frames)):
+            is_several = True
+            threads[stack.thread_id] += stack.count if is_exchange(frames) else 0
+    busiest = max(threads.values(), default=0)
+    return {"distributed": True, "exchange": round(min(1.0, busiest / looks), 4)} if is_several else {}
 
 
 def _is_worker(pid: int, stacks: Sequence[Stack]) -> bool:

@@ -21,7 +21,7 @@ import msgspec
 # Kinds and what their ``data`` holds. Readers must not fail on a kind or key they do not know.
 #
 # run-started    device, precision, steps_total, epochs, samples_total, resumed_from_step (absent: fresh), model, torch,
-#                parameters, pid, hostname
+#                parameters, pid, hostname, world_size (processes that train together; absent: one, or not told)
 # step           loss, lr, grad_norm, samples, tokens, padded_tokens, epoch, seconds, split {data, forward, backward, optimizer}
 #                non_finite: losses that were no numbers since the event before, counted one by one (a callback's)
 #                (step = optimizer updates done, counted from 1; seconds since the previous step event's update)
@@ -39,9 +39,10 @@ import msgspec
 # sample-host    cpu_pct, rss_bytes, memory_used_bytes, memory_limit_bytes, memory_scope ("container" "machine"), processes,
 #                threads, disk_free_bytes, cpu_cores_usable, cpu_throttled_pct (of the scheduler's periods since the sample
 #                before, where the container has a CPU limit), unread {field: why}
-# sample-gpu     gpus [{index, name, utilization_pct, memory_activity_pct, memory_used_bytes, memory_total_bytes, temperature_c, power_w,
-#                power_limit_w, sm_clock_mhz, throttle_reasons [str], unread {field: why}}], why (when none could be read)
-# sample-stacks  samples, errors, frames [{function, file, line, self_share, total_share, process, thread (a side thread's)}],
+# sample-gpu     gpus [{index, name, utilization_pct, memory_activity_pct, memory_used_bytes, memory_total_bytes, temperature_c,
+#                temperature_slowdown_c, power_w, power_limit_w, sm_clock_mhz, throttle_reasons [str], unread {field: why}}], why (when none could be read)
+# sample-stacks  distributed (true: its stacks go through data parallel training), exchange (share of looks in a collective, of
+#                the thread that is oftenest in one), samples, errors, frames [{function, file, line, self_share, total_share, process, thread (a side thread's)}],
 #                looks (at the trainer's main thread), phases {name: share of looks}, places [{phase, function, file, line,
 #                share}] in the user's own code, trees [{process, nodes [[depth, function, file, line, share]]}], why and trouble (its class, see doctor/stacks.py) where there are none
 KINDS = (

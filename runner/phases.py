@@ -28,8 +28,15 @@ _SAVES_ANYWHERE = {"save_pretrained", "save_checkpoint", "_save_checkpoint", "sa
 _COLLECTIVES = {
     "all_reduce", "all_gather", "all_gather_into_tensor", "all_gather_object", "reduce_scatter_tensor", "reduce_scatter",
     "broadcast", "broadcast_object_list", "barrier", "monitored_barrier", "all_to_all", "all_to_all_single", "gather",
-    "scatter", "recv", "wait_for_everyone",
+    "scatter", "recv", "send", "reduce", "reduce_scatter_tensor_coalesced", "all_gather_coalesced", "batch_isend_irecv",
+    "scatter_object_list", "gather_object", "wait_for_everyone", "wait_tensor", "foreach_all_gather", "foreach_reduce",
+    "wait_for_unshard",
 }  # fmt: skip
+# forward (torch/nn/parallel/distributed.py:1661)   pre_backward (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py:576)
+_DATA_PARALLEL = (
+    "torch/nn/parallel/distributed.py", "torch/distributed/fsdp/", "torch/distributed/distributed_c10d.py", "torch/distributed/c10d_logger.py",
+    "deepspeed/runtime/", "deepspeed/comm/",
+)  # fmt: skip
 _LOGS = {
     "logging/__init__.py": {"emit", "flush", "handle"},
     "tqdm/std.py": {"refresh", "display", "update", "fp_write", "print_status"},
@@ -84,7 +91,7 @@ def phase_of_place(function: str, file: str) -> str:
         "_try_get_data",
     ):
         return "data"
-    if function in _COLLECTIVES and file.startswith(("torch/distributed/", "accelerate/")):
+    if function in _COLLECTIVES and file.startswith(("torch/distributed/", "accelerate/", "deepspeed/comm/")):
         return "ranks"
     if function in _LOGS.get(file, ()) or (file.startswith("wandb/") and function == "log"):
         return "logging"
@@ -106,6 +113,16 @@ def phase_of(stack: Sequence[Place]) -> str:
     """Return what a stack is busy with, "" where none of its functions tells."""
     found = {phase_of_place(function, file) for function, file, _ in stack}
     return next((phase for phase in ORDER if phase in found), "")
+
+
+def is_exchange(stack: Sequence[Place]) -> bool:
+    """Return whether a stack, of any thread, stands in a collective: a hook of autograd's runs beside the main thread."""
+    return any(phase_of_place(function, file) == "ranks" for function, file, _ in stack)
+
+
+def is_data_parallel(stack: Sequence[Place]) -> bool:
+    """Return whether a stack goes through training by several processes (not merely their launcher)."""
+    return any(file.startswith(_DATA_PARALLEL) for _, file, _ in stack)
 
 
 def is_library(file: str) -> bool:

@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,7 +38,8 @@ class Recorder:
         """Write ``run-started``; once."""
         if not self._begun:
             self._begun = True
-            self.write("run-started", None, **{"pid": os.getpid(), "hostname": socket.gethostname(), **data})
+            here = {"pid": os.getpid(), "hostname": socket.gethostname(), **_together(os.environ)}
+            self.write("run-started", None, **{**here, **data})
             self._started = self._last_step_at = time.monotonic()
 
     def step(self, step: int, **data: Any) -> None:
@@ -135,3 +136,9 @@ def log(*, step: int, **values: Any) -> None:
     global _recorder
     _recorder = _recorder or Recorder()
     _recorder.step(step, **values)
+
+
+def _together(environ: Mapping[str, str]) -> dict[str, int]:
+    """Return how many processes train together, as torchrun tells each of them; nothing where one trains alone."""
+    told = environ.get("WORLD_SIZE", "")
+    return {"world_size": int(told)} if told.isdecimal() and int(told) > 1 else {}

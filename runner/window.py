@@ -68,11 +68,23 @@ class Window:
     """Samples by place in the user's code; phase "worker": in the loader's workers."""
     top: dict[tuple[str, str, int], float] = field(default_factory=dict)
     """Samples by the function that the main thread was in itself."""
+    exchange_samples: float = 0.0
+    """Looks at which a thread of the trainer, the main one or autograd's, was in a collective."""
+    is_distributed: bool = False
+    """Its stacks go through data parallel or sharded training."""
     has_workers: bool = False
 
     def merge(self, other: Window) -> None:
         """Add ``other``'s sums to these."""
-        for name in ("span_s", "steps", "evaluation_s", "saving_s", "gpu_looks", "stack_samples"):
+        for name in (
+            "span_s",
+            "steps",
+            "evaluation_s",
+            "saving_s",
+            "gpu_looks",
+            "stack_samples",
+            "exchange_samples",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in (
             "utilization_pct",
@@ -89,6 +101,7 @@ class Window:
         self.throttled.update(other.throttled)
         self.cores_usable = self.cores_usable if other.cores_usable is None else other.cores_usable
         self.has_workers = self.has_workers or other.has_workers
+        self.is_distributed = self.is_distributed or other.is_distributed
 
     # -- shares
     def split_share(self, *names: str) -> float:
@@ -102,6 +115,11 @@ class Window:
         if not self.stack_samples:
             return 0.0
         return min(1.0, sum(self.phases.get(name, 0.0) for name in names) / self.stack_samples)
+
+    def exchange_share(self) -> float:
+        """Return the share of looks at which some thread of the trainer was in a collective, 0 to 1."""
+        told = self.exchange_samples / self.stack_samples if self.stack_samples else 0.0
+        return min(1.0, max(told, self.phase_share("ranks")))
 
     def place(self, *phases: str) -> tuple[str, str, int, float] | None:
         """Return (function, file, line, share of looks) of the commonest place of the user's code in ``phases``."""
@@ -136,6 +154,8 @@ class Window:
         if not frames or not looks:
             return
         self.stack_samples += looks
+        self.exchange_samples += (amount(stacks.get("exchange")) or 0.0) * looks
+        self.is_distributed = self.is_distributed or stacks.get("distributed") is True
         for phase, share in (table(stacks.get("phases")) or _phases_of(frames)).items():
             self.phases[phase] = self.phases.get(phase, 0.0) + (amount(share) or 0.0) * looks
         for row in rows(stacks.get("places")):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
 import time
@@ -124,3 +126,66 @@ def test_a_slow_transform_in_a_worker_is_named_with_its_line(tmp_path: Path) -> 
 def test_an_evaluation_after_each_step_is_named(tmp_path: Path) -> None:
     found = watched(tmp_path, evaluate_s=0.3)
     assert found.kind == "evaluating", found
+
+
+TOGETHER = """
+import os, sys, time
+sys.path.insert(0, {repo!r})
+import torch
+from pathlib import Path
+from runner.events import EventWriter
+
+torch.set_num_threads(1)
+torch.distributed.init_process_group("gloo")
+rank = torch.distributed.get_rank()
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+writer = EventWriter(Path({events!r}) / f"trainer-{{rank}}.jsonl", f"trainer-{{rank}}")
+writer.write("run-started", device="cpu", steps_total=100_000, world_size=2)
+begun, step, before = time.monotonic(), 0, time.monotonic()
+for step in range(1, {steps}):
+    if rank:
+        time.sleep(0.2)  # the slow one
+    loss = model(torch.ones(8, 64)).sum()
+    forward = time.monotonic()
+    loss.backward()
+    backward = time.monotonic()
+    optimizer.step(); optimizer.zero_grad()
+    now = time.monotonic()
+    writer.write("step", step, loss=1.0, samples=8, seconds=now - before, split={{
+        "forward": forward - before, "backward": backward - forward, "optimizer": now - backward}})
+    before = now
+writer.write("run-finished", outcome="completed")
+"""
+
+
+def test_the_faster_of_two_ranks_is_said_to_wait_for_the_other(tmp_path: Path) -> None:
+    run = RunDir(tmp_path / "run")
+    run.make()
+    script = tmp_path / "train.py"
+    repo = str(Path(__file__).parent.parent)
+    script.write_text(TOGETHER.format(repo=repo, events=str(run.events), steps=80))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    meeting = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
+    ranks = [
+        subprocess.Popen([sys.executable, str(script)], env={**meeting, "RANK": str(rank)}) for rank in (0, 1)
+    ]
+    sampler = subprocess.Popen(
+        [sys.executable, "-m", "doctor.sampler", str(run.path), "--pid", str(ranks[0].pid)]
+    )
+    try:
+        assert [process.wait(180) for process in ranks] == [0, 0]
+        sampler.wait(30)
+    finally:
+        for process in (*ranks, sampler):
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    (run.events / "trainer-1.jsonl").unlink()  # the first rank's own view
+    watcher = RunWatcher(run)
+    watcher.alive = False
+    found = verdict_of(watcher.poll(), "completed", time.time())
+    assert found.kind == "ranks", found
+    assert "times as long as forward" in str([str(text) for text in found.evidence])

@@ -15,6 +15,7 @@ from runner.verdict import Verdict, verdict_of
 LOADER = "torch/utils/data/dataloader.py"
 GPU_IDLE = {"utilization_pct": 22.0, "power_w": 90.0, "power_limit_w": 450.0}
 GPU_BUSY = {"utilization_pct": 98.0, "power_w": 430.0, "power_limit_w": 450.0}
+GPU_SPINS = {"utilization_pct": 100.0, "power_w": 130.0, "power_limit_w": 450.0, "memory_activity_pct": 3.0}
 STEP = {"data": 0.02, "forward": 0.35, "backward": 0.5, "optimizer": 0.1}
 STARVED = {"data": 0.7, "forward": 0.1, "backward": 0.15, "optimizer": 0.04}
 
@@ -32,11 +33,14 @@ def told(
     saving_s: float = 0.0,
     workers: bool = False,
     top: float = 0.3,
+    world: int | None = None,
+    exchange: float | None = None,
 ) -> RunState:
     """A minute of a run: a step a second, samples every second, stacks every five."""
     events: list[tuple[str, int | None, dict[str, Any], float]] = []
     if device:
-        events.append(("run-started", None, {"device": device, "steps_total": 1000}, 0.0))
+        ranks = {} if world is None else {"world_size": world}
+        events.append(("run-started", None, {"device": device, "steps_total": 1000, **ranks}, 0.0))
     now, step = 0.0, 0
     while now < seconds:
         now += step_s
@@ -62,7 +66,9 @@ def told(
             ("sample-host", None, {"cpu_pct": 120.0, "cpu_cores_usable": 8.0, **(host or {})}, second + 0.5)
         )
         if phases is not None and second % 5 == 4:
-            events.append(("sample-stacks", None, stacks(phases, places or [], workers, top), second + 0.5))
+            looked = stacks(phases, places or [], workers, top)
+            several = {} if exchange is None else {"distributed": True, "exchange": exchange}
+            events.append(("sample-stacks", None, {**looked, **several}, second + 0.5))
     events.sort(key=lambda row: row[3])
     return fold(
         RunEvent(seq=0, t=1000 + at, kind=kind, step=number, data=data,
@@ -148,7 +154,7 @@ STAGED: dict[str, tuple[str, str, Callable[[], RunState]]] = {
         lambda: told(split=STEP, gpu=GPU_IDLE, saving_s=1.2, phases={"saving": 0.55, "forward": 0.4}),
     ),
     "the slowest of eight ranks": (
-        "ranks", "60 %", lambda: told(split=STEP, gpu=GPU_BUSY, phases={"ranks": 0.6, "forward": 0.3}),
+        "ranks", "60 %", lambda: told(split=STEP, gpu=GPU_SPINS, phases={"ranks": 0.6, "forward": 0.3}),
     ),
     "a print and a progress bar in each step": (
         "logging", "50 %", lambda: told(split=STEP, gpu=GPU_IDLE, phases={"logging": 0.5, "forward": 0.4}),
