@@ -77,7 +77,7 @@ def comparison_lines(found: Comparison, width: int) -> Iterator[str]:
     yield say("Beside it, what tutorials say:")
     rows = (
         (say("formula: parameters x 4 + batch x length x hidden x 8"), found.formula_bytes),
-        (say("accelerate estimate-memory's rule: four times the weights"), found.accelerate_bytes),
+        (say("accelerate estimate-memory: 4 x the weights, 2 x in 16 bits"), found.accelerate_bytes),
         (say("ours"), found.ours_bytes),
     )
     names = max(display_width(name) for name, _ in rows)
