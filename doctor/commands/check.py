@@ -182,20 +182,22 @@ def load_or_examine(
 
 
 def _render(namespace: argparse.Namespace, report: Report, snapshot: Snapshot, code: int) -> str:
-    from doctor.render import layout, structured, text, why
+    from doctor.render import layout, text
 
-    if namespace.json:
-        return structured.as_json(report, snapshot, code)
-    if namespace.sarif:
-        return structured.as_sarif(report)
-    if namespace.junit:
-        return structured.as_junit(report)
+    if namespace.json or namespace.sarif or namespace.junit:
+        from doctor.render import structured
+
+        if namespace.json:
+            return structured.as_json(report, snapshot, code)
+        return structured.as_sarif(report) if namespace.sarif else structured.as_junit(report)
     if namespace.markdown:
         return _markdown(snapshot, namespace.facts is None)
     if namespace.brief:
         return text.brief_line(report)
     width, colour = layout.columns(sys.stdout), layout.wants_colour(sys.stdout)
     if namespace.why:
+        from doctor.render import why
+
         return "\n".join(why.why_lines(namespace.why, report, snapshot, width, colour))
     return "\n".join(text.report_lines(report, snapshot, width, colour, namespace.verbose))
 
