@@ -217,7 +217,7 @@ def _held(gpu: Gpu, row: GpuProcess, held: int | None, proof: tuple[Evidence, ..
         evidence=proof,
         advice=advice,
         cause_of=("vram-mostly-used",),
-        fix="stop-process",
+        fix="" if row.is_ours is False else "stop-process",
     )  # fmt: skip
 
 

@@ -47,6 +47,24 @@ def has_fix(finding_id: str) -> bool:
     return finding_id in FIXABLE
 
 
+_NEEDS_A_COMMAND = (
+    "torch-cpu-only-build", "torch-rocm-build", "gpu-arch-not-in-torch-build", "driver-too-old-for-torch-cuda",
+)  # fmt: skip
+_OWN_PROCESSES = ("vram-held-by-process", "orphan-process-holds-vram")
+
+
+def may_fix(finding: Finding) -> bool:
+    """Return whether it is worth a word that `doctor fix` exists for this finding. Imports no cure.
+
+    Not for a torch that nobody can name, nor for another user's process: those cures could only explain themselves.
+    """
+    if finding.id in _NEEDS_A_COMMAND:
+        return bool(finding.advice and finding.advice.params.get("command"))
+    if finding.id in _OWN_PROCESSES and not finding.fix:
+        return False
+    return has_fix(finding.id)
+
+
 def fix(*ids: str) -> Callable[[FixFunction], FixFunction]:
     """Register the cure of findings with ``ids``.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.fixes import has_fix
+from doctor.fixes import may_fix
 from doctor.language import say
 from doctor.model import Diagnosis, Evidence, Finding, Report, Snapshot, t
 from doctor.render.deep_text import deep_lines
@@ -67,7 +67,7 @@ def finding_lines(finding: Finding, width: int, colour: bool) -> Iterator[str]:
         yield paint(line, "bold", colour)
     if finding.advice is not None:
         yield from indent(printable_text(say(finding.advice)), width, _MARGIN + "→ ", _MARGIN + "  ")
-    if has_fix(finding.id):
+    if may_fix(finding):
         yield from indent(
             say(t("mend it: doctor fix {id}", id=finding.id)), width, _MARGIN + "→ ", _MARGIN + "  "
         )

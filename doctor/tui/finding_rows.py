@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text as Styled
 
 from doctor.commands import VERBS
-from doctor.fixes import has_fix
+from doctor.fixes import may_fix
 from doctor.language import say
 from doctor.model import Deep, Diagnosis, Finding, Report, Unanswered, t
 from doctor.render.deep_text import deep_lines
@@ -80,7 +80,7 @@ def _details(finding: Finding, width: int, margin: str) -> Iterator[Styled]:
     if finding.advice is not None:
         for line in indent(printable_text(say(finding.advice)), width, margin + "→ ", margin + "  "):
             yield Styled(line)
-    if has_fix(finding.id) and "fix" in VERBS:
+    if may_fix(finding) and "fix" in VERBS:
         yield Styled(margin + "→ " + say(t("mend it: doctor fix {id}", id=finding.id)))
     for row in finding.evidence:
         for line in indent(f"{printable(row.fact)} = {printable(row.value)}", width, margin, margin + "  "):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from doctor.fixes import may_fix
 from doctor.model import Container, GpuProcess, GpuProcesses, Gpus, Incident, Process, Processes
 from tests.checks.gpu_box import INSIDE, OUTSIDE, cards
 from tests.checks.judged import said, the
@@ -113,3 +114,15 @@ def test_a_process_that_cannot_be_named_is_named_by_its_number_alone() -> None:
         "gpu_processes.items[0].pid": "4194001",
         "gpu_processes.items[0].used_bytes": str(17 * GIB),
     }
+
+
+@pytest.mark.parametrize(("is_ours", "offered"), [(True, True), (None, True), (False, False)])
+def test_a_cure_is_offered_for_ones_own_process_only(is_ours: bool | None, offered: bool) -> None:
+    row = GpuProcess(pid=77, gpu_index=0, used_bytes=17 * GIB, is_ours=is_ours, command="python train.py")
+    found = the(
+        "vram-held-by-process",
+        gpus=cards(memory_total_bytes=24 * GIB, memory_used_bytes=18 * GIB),
+        gpu_processes=GpuProcesses(items=(row,)),
+        container=OUTSIDE,
+    )
+    assert may_fix(found) is offered

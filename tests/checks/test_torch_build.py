@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from doctor.fixes import may_fix
 from doctor.model import Gpus, Host, Python, Torch
 from doctor.tables.torch_builds import runs_by_ptx, runs_natively
 from tests.checks.gpu_box import cards, driver, gpu
@@ -198,7 +199,11 @@ def test_a_card_newer_than_the_tables_is_not_sent_to_an_old_build() -> None:
     )
     assert "newer than this version of the doctor" in str(found.advice)
     assert "torch==2.8" not in str(found.advice)
-    assert "command" not in (found.advice.params if found.advice else {}), "no fix may install a guess"
+    assert not may_fix(found), "no fix may install a guess"
+    known = the(
+        "torch-cpu-only-build", torch=torch("2.13.0+cpu"), gpus=cards(), driver=driver("550.90.07", "12.4")
+    )
+    assert may_fix(known)
 
 
 def test_a_mixed_box_with_a_coming_card_says_so_for_the_card_without_code() -> None:
