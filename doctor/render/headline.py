@@ -44,9 +44,10 @@ def machine_line(snapshot: Snapshot) -> str:
     driver = facts.driver.value
     if driver and (driver.version or driver.kernel_module_version):
         cuda = f" (CUDA {driver.cuda_version})" if driver.cuda_version else ""
-        parts.append(
-            say(t("driver {version}", version=driver.version or driver.kernel_module_version or "")) + cuda
-        )
+        unloaded = driver.nvml_error == 9 and not driver.kernel_module_version
+        version = driver.version or driver.kernel_module_version or ""
+        words = t("driver {version}, not loaded", version=version) if unloaded else t("driver {version}", version=version)  # fmt: skip
+        parts.append(say(words) + cuda)
     parts += _limits(snapshot)
     return say(t("Machine: {what}", what=_joined(parts) or say("not recorded")))
 

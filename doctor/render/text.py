@@ -28,7 +28,7 @@ def report_lines(
     """Yield the lines of ``doctor check``; notes are one sentence each unless ``verbose``."""
     yield from indent(environment_line(snapshot), width, "", "  ")
     yield from indent(machine_line(snapshot), width, "", "  ")
-    noted = False
+    noted, above = False, None
     for diagnosis in report.diagnoses:
         if diagnosis.finding.level == "note" and not diagnosis.symptoms and not verbose:
             yield from [] if noted else [""]
@@ -36,7 +36,8 @@ def report_lines(
             noted = True
         else:
             yield ""
-            yield from diagnosis_lines(diagnosis, width, colour)
+            yield from diagnosis_lines(diagnosis, width, colour, above)
+            above = diagnosis.finding
     for block in (
         deep_lines(snapshot.facts.deep.value, width, colour),
         could_not_look(report, width, colour),
@@ -47,8 +48,10 @@ def report_lines(
     yield from indent(_summary(report, colour), width, "", "  ")
 
 
-def diagnosis_lines(diagnosis: Diagnosis, width: int, colour: bool) -> Iterator[str]:
-    yield from finding_lines(diagnosis.finding, width, colour)
+def diagnosis_lines(
+    diagnosis: Diagnosis, width: int, colour: bool, above: Finding | None = None
+) -> Iterator[str]:
+    yield from finding_lines(diagnosis.finding, width, colour, above)
     if diagnosis.symptoms:
         names = ", ".join(
             f"{item.id} ({item.subject})" if item.subject else item.id for item in diagnosis.symptoms
@@ -58,15 +61,17 @@ def diagnosis_lines(diagnosis: Diagnosis, width: int, colour: bool) -> Iterator[
         )
 
 
-def finding_lines(finding: Finding, width: int, colour: bool) -> Iterator[str]:
-    """Yield one finding: level and sentence, what to do, what it rests on."""
+def finding_lines(finding: Finding, width: int, colour: bool, above: Finding | None = None) -> Iterator[str]:
+    """Yield one finding: level and sentence, what to do, what it rests on; the same advice as ``above`` only once."""
     word = paint(pad(level_word(finding.level), 7), finding.level, colour)
     title = indent(printable_text(say(finding.title)), width, "", _MARGIN)
     yield f"{word}  {paint(title[0], 'bold', colour)}"
     for line in title[1:]:
         yield paint(line, "bold", colour)
     if finding.advice is not None:
-        yield from indent(printable_text(say(finding.advice)), width, _MARGIN + "→ ", _MARGIN + "  ")
+        repeated = above is not None and (above.id, above.advice) == (finding.id, finding.advice)
+        words = say(t("the same as above")) if repeated else printable_text(say(finding.advice))
+        yield from indent(words, width, _MARGIN + "→ ", _MARGIN + "  ")
     if may_fix(finding):
         yield from indent(
             say(t("mend it: doctor fix {id}", id=finding.id)), width, _MARGIN + "→ ", _MARGIN + "  "

@@ -10,7 +10,8 @@ import pytest
 from doctor.judge import judge
 from doctor.language import say, use_language
 from doctor.machine import load_snapshot
-from doctor.model import SECTIONS, Report, Snapshot
+from doctor.model import SECTIONS, Driver, Facts, Gpu, Gpus, Reading, Report, Snapshot, ok
+from doctor.render.headline import machine_line
 from doctor.render.layout import display_width, wrap
 from doctor.render.section_names import section_name
 from doctor.render.text import report_lines
@@ -94,3 +95,21 @@ def test_a_sign_that_may_not_begin_a_line_takes_its_character_along(
     text: str, width: int, lines: list[str]
 ) -> None:
     assert wrap(text, width) == lines
+
+
+def test_the_same_advice_for_eight_cards_is_given_once() -> None:
+    lost = tuple(Gpu(index=index, error="GPU is lost", error_code=15) for index in range(8))
+    snapshot = Snapshot(facts=Facts(gpus=ok(Gpus(items=lost))))
+    words = "\n".join(report_lines(judge(snapshot), snapshot, 80))
+    assert words.count("Stop using this card") == 1
+    assert words.count("the same as above") == 7
+    assert all(f"GPU {index} does not answer" in words for index in range(8))
+
+
+@pytest.mark.parametrize(
+    ("module", "words"), [(None, "driver 550.54.15, not loaded"), ("550.54.15", "driver 550.54.15")]
+)
+def test_a_driver_that_is_only_files_is_not_called_the_driver(module: str | None, words: str) -> None:
+    driver = Driver(version="550.54.15", nvml_error=9, kernel_module_version=module)
+    snapshot = Snapshot(facts=Facts(driver=ok(driver), gpus=Reading(status="absent")))
+    assert machine_line(snapshot).endswith(words)
