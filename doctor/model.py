@@ -490,6 +490,8 @@ class Project(Section, frozen=True):
     requirements: tuple[Requirement, ...] = ()
     shadowing_files: tuple[str, ...] = ()
     """Files here that hide an installed module (torch.py, random.py)."""
+    shadowing_folder: str | None = None
+    """Where ``shadowing_files`` lie; None: in ``cwd``. A script's own folder comes first on its path."""
     is_package: bool | None = None
     """It has an ``__init__.py``: the inside of a package, whose files are imported by its name."""
 

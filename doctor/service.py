@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from doctor.environments import EnvironmentList
     from doctor.expectations import Expected
     from doctor.explain import Explanation
+    from doctor.fleet import FleetReport, Member
     from doctor.journal import Journal
     from doctor.launch import StartedRun
     from doctor.lint.rewrites import Proposal as LintProposal
@@ -153,6 +154,30 @@ def rewrite_script(
     from doctor.lint.rewrites import rewrite_source
 
     return rewrite_source(source, wanted, None, path, snapshot)
+
+
+def beside_script(snapshot: Snapshot, script: str, python: str | None = None) -> Snapshot:
+    """Return ``snapshot`` with the files that hide modules from ``script``: those of its own folder."""
+    import msgspec
+
+    from doctor.machine import with_facts
+    from doctor.model import ok
+    from doctor.probes import Context
+    from doctor.probes.project import probe
+
+    folder, project = Path(script).absolute().parent, snapshot.facts.project
+    if project.value is None or str(folder) == project.value.cwd:
+        return snapshot
+    there = probe(Context(python=python, cwd=folder)).value
+    if there is None:
+        return snapshot
+    seen = msgspec.structs.replace(
+        project.value,
+        shadowing_files=there.shadowing_files,
+        shadowing_folder=there.cwd,
+        is_package=there.is_package,
+    )
+    return with_facts(snapshot, project=ok(seen, project.source))
 
 
 def judge_for_script(snapshot: Snapshot, source: str, path: str) -> tuple[Snapshot, Report]:
@@ -408,6 +433,23 @@ def write_report(watcher: RunWatcher) -> tuple[Path | None, Text | None]:
     return write_page(watcher.run, report_text(watcher, "html"))
 
 
+# -- more than one machine
+# ---------------------------------------------------------------------------------------------
+def judge_fleet(members: Sequence[Member]) -> FleetReport:
+    """Return where machines differ that should be alike, and what they share."""
+    from doctor.fleet import judge_fleet
+
+    return judge_fleet(members)
+
+
+def gather_fleet(python: str | None, limit_s: float) -> list[Member]:
+    """Examine this rank's machine and hand it to rank 0, which gets all of them. Raises LaunchError, BadPython."""
+    from doctor.fleet_gather import gather
+    from doctor.model_work import interpreter
+
+    return gather(examine_for_run(python), interpreter(python), limit_s)
+
+
 # -- out of the door
 # ---------------------------------------------------------------------------------------------
 def find_model(name: str) -> Source:
@@ -501,6 +543,13 @@ def plan_memory(
     from doctor.probes import Context
 
     return plan_memory(found, request, snapshot, options or PlanOptions(), Context().environ, measured)
+
+
+def options_here(options: PlanOptions, snapshot: Snapshot) -> PlanOptions:
+    """Return the options for real steps here: on the CPU where there is no card."""
+    from doctor.planning import options_here
+
+    return options_here(options, snapshot)
 
 
 def measure_memory(

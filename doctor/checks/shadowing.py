@@ -34,7 +34,7 @@ def no_file_hides_a_module(
     run = workload.value
     if run is not None and not run.imports:
         return  # our own runner keeps the working directory off its path
-    if run is not None and not _lies_here(run.source, project.cwd):
+    if run is not None and not _lies_here(run.source, project):
         return  # the script's own folder comes first, not this one
     present = {
         "torch": torch.status == "ok",
@@ -61,9 +61,13 @@ def _breaks(module: str) -> tuple[str, ...]:
     return ("transformers",) if module in _TRANSFORMERS_NEEDS or module == "transformers" else ()
 
 
-def _lies_here(source: str, cwd: str | None) -> bool:
-    folder = str(PurePosixPath(source).parent)
-    return folder in (".", cwd)
+def _folder(project: Project) -> str:
+    return project.shadowing_folder or project.cwd or "."
+
+
+def _lies_here(source: str, project: Project) -> bool:
+    """``train.py`` and ``sub/train.py`` are seen from the working directory."""
+    return str(PurePosixPath(project.cwd or ".", source).parent) == _folder(project)
 
 
 def _finding(project: Project, places: list[int], level: Level) -> Finding:
@@ -71,7 +75,7 @@ def _finding(project: Project, places: list[int], level: Level) -> Finding:
     fields: dict[str, Param] = {
         "count": len(names),
         "names": ", ".join(names[:4]),
-        "folder": project.cwd or ".",
+        "folder": _folder(project),
     }
     if level == "note":
         title = t(
@@ -93,7 +97,7 @@ def _finding(project: Project, places: list[int], level: Level) -> Finding:
             for place, name in zip(places, names, strict=True)
         )[:4],
         advice=t(
-            "Give it another name (mv {name} my_{name}) and delete the __pycache__ beside it; or start from another folder.",
+            "Give it another name (mv {name} my_{name}) and delete the __pycache__ beside it.",
             name=names[0],
         ),
         cause_of=("torch-import-fails",) if level != "note" else (),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +55,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--data", metavar="PATH", help=say("with --deep: also measure how fast this file or folder is read")
     )
     parser.add_argument(
+        "--fleet", nargs="*", metavar="FILE",
+        help=say("all machines of a job judged together: under torchrun or srun, or of these snapshot files"),
+    )  # fmt: skip
+    parser.add_argument(
         "--fail-on", choices=("fail", "warn", "note", "unknown"), default="fail",
         help=say("exit with 1 from this level on (default: fail)"),
     )  # fmt: skip
@@ -62,6 +67,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> int:
     from doctor import service
 
+    if namespace.fleet is not None:
+        return _fleet(namespace)
     if namespace.why:
         _known(namespace.why)
     snapshot = _examined(namespace)
@@ -71,6 +78,30 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.facts is None:
         _name_what_was_cut_off()
     return code
+
+
+def _fleet(namespace: argparse.Namespace) -> int:
+    """Judge all machines of a job; under a launcher rank 0 alone speaks."""
+    from doctor import service
+    from doctor.commands.merge import read_members, show
+    from doctor.fleet_gather import rank_of
+    from doctor.launch import LaunchError
+    from doctor.probes.target import BadPython
+    from runner.text import t
+
+    if namespace.fleet:
+        return show(service.judge_fleet(read_members(namespace.fleet)), namespace.json, namespace.fail_on)
+    if rank_of(os.environ) is None:
+        command = "torchrun --nnodes 2 --nproc_per_node 1 --rdzv_backend c10d --rdzv_endpoint HOST:29400 --no_python doctor check --fleet"
+        raise CommandError(
+            t("nothing here says which rank this is. On every machine: {command}; or: srun doctor check --fleet; or name snapshot files", command=command),
+            Exit.USAGE,
+        )  # fmt: skip
+    try:
+        members = service.gather_fleet(namespace.python, namespace.deep_timeout)
+    except (LaunchError, BadPython) as error:
+        raise CommandError(error.text, Exit.COULD_NOT_LOOK) from None
+    return show(service.judge_fleet(members), namespace.json, namespace.fail_on) if members else Exit.OK
 
 
 def _known(finding_id: str) -> None:
@@ -148,7 +179,10 @@ def _judged_for(namespace: argparse.Namespace, snapshot: Snapshot) -> tuple[Snap
     if namespace.script:
         from doctor.commands.reading import script_or_complaint
 
-        return service.judge_for_script(snapshot, script_or_complaint(namespace.script), namespace.script)
+        text = script_or_complaint(namespace.script)
+        if namespace.facts is None:
+            snapshot = service.beside_script(snapshot, namespace.script, namespace.python)
+        return service.judge_for_script(snapshot, text, namespace.script)
     return snapshot, service.judge(snapshot)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from doctor.model import Project, Reading, Workload
+from doctor.model import Facts, Project, Reading, Snapshot, Workload, ok
+from doctor.service import beside_script
 from tests.checks.judged import packages, said, the, torch
 
 BOTH = {"torch": torch("2.13.0+cu130"), "packages": packages(transformers="5.24.0")}
@@ -32,6 +34,7 @@ def here(*names: str, **fields: Any) -> Project:
         pytest.param(here("random.py", is_package=True), BOTH, "note", id="the inside of a package"),
         pytest.param(here("random.py"), {"torch": Reading(status="absent")}, "note", id="no torch to break"),
         pytest.param(here("random.py"), {**BOTH, "workload": Workload(source="sub/train.py", imports=("torch",))}, None, id="the script lies in another folder"),
+        pytest.param(here("random.py", shadowing_folder="/root/work/sub"), {**BOTH, "workload": Workload(source="sub/train.py", imports=("torch",))}, "fail", id="and so does the file"),
         pytest.param(here("random.py"), {**BOTH, "workload": Workload(source="quickstart")}, None, id="a run of ours: the folder is off its path"),
         pytest.param(here(), BOTH, None, id="nothing is hidden"),
     ],
@@ -45,3 +48,17 @@ def test_the_advice_names_the_file_that_does_harm() -> None:
     assert found.subject == "queue.py"
     assert "mv queue.py my_queue.py" in str(found.advice)
     assert [(row.fact, row.value) for row in found.evidence] == [("project.shadowing_files[0]", "queue.py")]
+
+
+def test_the_folder_of_the_script_is_looked_at_not_the_working_directory(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "queue.py").write_text("x = 1\n", "utf-8")
+    (tmp_path / "random.py").write_text("x = 1\n", "utf-8")
+    script = tmp_path / "sub" / "train.py"
+    script.write_text("import torch\n", "utf-8")
+    snapshot = Snapshot(facts=Facts(project=ok(Project(cwd=str(tmp_path), shadowing_files=("random.py",)))))
+    project = beside_script(snapshot, str(script)).facts.project.value
+    assert project is not None
+    assert (project.shadowing_files, project.shadowing_folder) == (("queue.py",), str(tmp_path / "sub"))
+    assert project.cwd == str(tmp_path)
+    assert beside_script(snapshot, str(tmp_path / "train.py")) is snapshot
