@@ -2,12 +2,14 @@
 benchmarks.check``.
 
 Also: eight cards against one on the stand-in NVML, 1,000 installed distributions against 80, and the proof
-that no heavy library is imported. Ratios are of medians of one run on one machine; run it on an idle one.
+that no heavy library is imported. Ratios are of medians of one run on one machine; run it on an idle one. Both
+sides find their bytecode compiled, as pip leaves it.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import shutil
 import subprocess
@@ -53,8 +55,15 @@ def against_collect_env(runs: int, python: str) -> None:
     ours, theirs = found["doctor check"], found[collect.name]
     print(verdict("wall time, collect_env / doctor", theirs.wall / ours.wall, 10, at_least=True))
     print(verdict("wall time wanted", theirs.wall / ours.wall, 15, at_least=True))
-    print(verdict("cpu time, collect_env / doctor", theirs.cpu / ours.cpu, 1, at_least=True))
+    print(verdict("cpu time, collect_env / doctor", theirs.cpu / ours.cpu, 8, at_least=True))
     print(verdict("peak memory, doctor / collect_env", ours.peak / theirs.peak, 0.25, at_least=False))
+
+
+def compile_ours() -> None:
+    """Write our bytecode: a checkout that was edited would be compiled at every start where that is switched off."""
+    root = Path(__file__).parent.parent
+    for package in ("doctor", "runner"):
+        compileall.compile_dir(root / package, quiet=1)
 
 
 def heavy_imports() -> None:
@@ -140,6 +149,7 @@ def main() -> None:
     print(
         f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs; Python {sys.version.split()[0]}\n"
     )
+    compile_ours()
     against_collect_env(arguments.runs, arguments.python)
     heavy_imports()
     print()
