@@ -82,6 +82,8 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
     """What the device held with that batch."""
     limit_bytes: int
     complete: bool
+    capped: bool = False
+    """Found under a limit that was asked for, below what the device has: no run takes it by itself."""
 
 
 class Kept(msgspec.Struct, kw_only=True):

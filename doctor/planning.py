@@ -117,6 +117,17 @@ def device_of(snapshot: Snapshot, options: PlanOptions) -> CardState | None:
     return limited(device, options.memory_limit_bytes) if device else None
 
 
+def options_here(options: PlanOptions, snapshot: Snapshot) -> PlanOptions:
+    """Return the options for real steps: on the CPU where there is no card, as ``doctor run`` trains there.
+
+    Cards that could not be looked for are not taken for none.
+    """
+    here = snapshot.facts.gpus.status in ("ok", "absent") and not options.recorded
+    if options.on_cpu or not here or device_of(snapshot, options) is not None:
+        return options
+    return msgspec.structs.replace(options, on_cpu=True)
+
+
 def placed(request: MemoryRequest, options: PlanOptions) -> MemoryRequest:
     """Return the request as the device takes it."""
     return msgspec.structs.replace(request, device="cpu") if options.on_cpu else request

@@ -25,7 +25,8 @@ def facts_for(profile: Profile, snapshot: Snapshot, environ: Mapping[str, str] =
 
 
 def _found(profile: Profile, machine: MachineFacts, snapshot: Snapshot, environ: Mapping[str, str]) -> int:
-    """Return the largest batch tried for this model, device and torch, with gradients kept between micro-batches; 0: none."""
+    """Return the largest batch tried for this model, device and torch, with gradients kept between micro-batches; 0: none,
+    or somebody else holds now what it took."""
     plan = make_plan(profile, machine, "")
     options = PlanOptions(on_cpu=plan.settings.device == "cpu")
     card = device_of(snapshot, options)
@@ -37,5 +38,5 @@ def _found(profile: Profile, machine: MachineFacts, snapshot: Snapshot, environ:
         return 0
     kept, _ = read_kept(store_path(environ))
     key = key_of(msgspec.structs.replace(request, accumulation=2), card.name, torch_version(snapshot))
-    found = tuned_for(kept.tuned, key, request.sequence_length)
-    return found.batch if found else 0
+    found = tuned_for([one for one in kept.tuned if not one.capped], key, request.sequence_length)
+    return found.batch if found and found.process_bytes <= card.free_bytes else 0

@@ -33,6 +33,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     card: CardState
     limit_bytes: int
     """0: what the GPU has free."""
+    capped: bool = False
+    """The limit was asked for."""
     limit_s: float = LIMIT_S
 
 
@@ -111,7 +113,7 @@ def place_for(request: MemoryRequest, snapshot: Snapshot, options: PlanOptions, 
     on_cpu = int(card.free_bytes * (1 - KEPT_FREE)) if request.device == "cpu" else 0
     return Place(
         python=python.executable, torch=torch_version(snapshot), card=card,
-        limit_bytes=options.memory_limit_bytes or on_cpu, limit_s=limit_s,
+        limit_bytes=options.memory_limit_bytes or on_cpu, capped=options.memory_limit_bytes is not None, limit_s=limit_s,
     )  # fmt: skip
 
 
@@ -186,7 +188,7 @@ def tune(
     best = next((one for one in search.tried if one.batch == search.largest), None)
     tuned = Tuned(
         key=_tuned_key(request, place), at=_now(), length=request.sequence_length, batch=search.largest,
-        process_bytes=best.process_bytes if best else 0, limit_bytes=bench.limit_bytes, complete=search.complete,
+        process_bytes=best.process_bytes if best else 0, limit_bytes=bench.limit_bytes, complete=search.complete, capped=place.capped,
     )  # fmt: skip
     unkept = keep(tuned, environ) if search.largest else None
     return TunedBatch(search=search, tuned=tuned, predicted_batch=predicted_batch, unkept=unkept)

@@ -58,7 +58,7 @@ def _empty() -> Snapshot:
     return Snapshot(taken_at=datetime.now(timezone.utc).isoformat(), facts=Facts())
 
 
-def kept(environ: dict[str, str], batch: int, **changes: Any) -> None:
+def kept(environ: dict[str, str], batch: int, record: dict[str, Any], **changes: Any) -> None:
     config = {
         "vocab_size": 200, "model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
         "intermediate_size": 64, "max_position_embeddings": 64,
@@ -67,25 +67,34 @@ def kept(environ: dict[str, str], batch: int, **changes: Any) -> None:
         config=config, batch_size=8, sequence_length=32, optimizer="adamw", accumulation=2, device="cpu"
     )
     key = key_of(msgspec.structs.replace(request, **changes), CPU, "2.13.0+cpu")
-    remember(store_path(environ), Tuned(key=key, at="2026-11-30T10:00:00+00:00", length=32, batch=batch, process_bytes=1, limit_bytes=2, complete=True))  # fmt: skip
+    tuned = Tuned(key=key, at="2026-11-30T10:00:00+00:00", length=32, batch=batch, process_bytes=1, limit_bytes=2, complete=True)  # fmt: skip
+    remember(store_path(environ), msgspec.structs.replace(tuned, **record))
 
 
 @pytest.mark.parametrize(
-    ("micro", "changes", "batch", "taken"),
+    ("micro", "changes", "record", "batch", "taken"),
     [
-        pytest.param('"auto"', {}, 5, 4, id="found for this very model"),
-        pytest.param('"auto"', {}, None, 8, id="never tried: the whole batch"),
-        pytest.param('"auto"', {"precision": "bf16"}, 5, 8, id="tried in another precision only"),
-        pytest.param('"auto"', {"accumulation": 1}, 5, 8, id="tried only with the whole batch at once"),
-        pytest.param("2", {}, 5, 2, id="asked for otherwise"),
+        pytest.param('"auto"', {}, {}, 5, 4, id="found for this very model"),
+        pytest.param('"auto"', {}, {}, None, 8, id="never tried: the whole batch"),
+        pytest.param('"auto"', {"precision": "bf16"}, {}, 5, 8, id="tried in another precision only"),
+        pytest.param('"auto"', {"accumulation": 1}, {}, 5, 8, id="tried only with the whole batch at once"),
+        pytest.param('"auto"', {}, {"capped": True}, 5, 8, id="found under a limit that was asked for"),
+        pytest.param('"auto"', {}, {"process_bytes": 9 * GIB}, 5, 8, id="others hold now what it took"),
+        pytest.param("2", {}, {}, 5, 2, id="asked for otherwise"),
     ],
 )
 def test_a_profile_that_leaves_it_to_us_takes_what_was_found(
-    tmp_path: Path, machine: Snapshot, micro: str, changes: dict[str, Any], batch: int | None, taken: int
+    tmp_path: Path,
+    machine: Snapshot,
+    micro: str,
+    changes: dict[str, Any],
+    record: dict[str, Any],
+    batch: int | None,
+    taken: int,
 ) -> None:
     environ = {"DOCTOR_STATE_DIR": str(tmp_path / "state")}
     if batch is not None:
-        kept(environ, batch, **changes)
+        kept(environ, batch, record, **changes)
     (tmp_path / "tiny.toml").write_text(PROFILE)
     profile = load_profile(tmp_path / "tiny.toml", [f"train.micro_batch_size={micro}"])
     plan = make_plan(profile, facts_for(profile, machine, environ), "")

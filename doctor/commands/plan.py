@@ -52,6 +52,8 @@ def run(namespace: argparse.Namespace) -> int:
 
     options = _options(namespace)
     snapshot = examined(namespace.python, namespace.facts)
+    if namespace.measure:
+        options = service.options_here(options, snapshot)
     found, request = planned_step(namespace, snapshot, options)
     request = msgspec.structs.replace(request, cards=_cards(namespace.gpus))
     compared: Compared | None = None

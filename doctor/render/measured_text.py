@@ -67,5 +67,9 @@ def tuned_lines(found: TunedBatch, request: MemoryRequest, width: int) -> Iterat
         yield "  " + say("Larger ones were not tried.")
     if found.unkept is not None:
         yield from indent(say(found.unkept), width, "  ", "  ")
+    elif tuned.capped:
+        yield "  " + say(
+            "Kept: doctor plan shows it. No run takes it by itself, since the limit was asked for."
+        )
     else:
         yield from indent(say("Kept: doctor plan shows it, and a profile with train.micro_batch_size = \"auto\" takes it."), width, "  ", "  ")  # fmt: skip
