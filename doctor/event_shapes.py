@@ -114,6 +114,12 @@ class _Host(_Shape):
     disk_free_bytes: Number = None
     cpu_cores_usable: Number = None
     cpu_throttled_pct: Number = None
+    disk_read_bytes_per_s: Number = None
+    disk_write_bytes_per_s: Number = None
+    network_rx_bytes_per_s: Number = None
+    network_tx_bytes_per_s: Number = None
+    shm_used_bytes: Number = None
+    shm_size_bytes: Number = None
     unread: dict[str, Any] | None = None
 
 
@@ -126,6 +132,8 @@ class _Card(msgspec.Struct):
     memory_total_bytes: Number = None
     temperature_c: Number = None
     temperature_slowdown_c: Number = None
+    ecc_uncorrected_volatile: Number = None
+    mig_enabled: bool | None = None
     power_w: Number = None
     power_limit_w: Number = None
     sm_clock_mhz: Number = None

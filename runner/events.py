@@ -38,7 +38,9 @@ import msgspec
 # output         bytes: how far a supervised command's log has grown
 # sample-host    cpu_pct, rss_bytes, memory_used_bytes, memory_limit_bytes, memory_scope ("container" "machine"), processes,
 #                threads, disk_free_bytes, cpu_cores_usable, cpu_throttled_pct (of the scheduler's periods since the sample
-#                before, where the container has a CPU limit), unread {field: why}
+#                before, where the container has a CPU limit), disk_read_bytes_per_s, disk_write_bytes_per_s (of the run's
+#                processes, from storage), network_rx_bytes_per_s, network_tx_bytes_per_s, shm_used_bytes, shm_size_bytes,
+#                unread {field: why}
 # sample-gpu     gpus [{index, name, utilization_pct, memory_activity_pct, memory_used_bytes, memory_total_bytes, temperature_c,
 #                temperature_slowdown_c, power_w, power_limit_w, sm_clock_mhz, throttle_reasons [str], unread {field: why}}], why (when none could be read)
 # sample-stacks  distributed (true: its stacks go through data parallel training), exchange (share of looks in a collective, of

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from doctor.probes.host_rates import HostRates
 from doctor.probes.process_tree import TreeMeter
-from runner.text import Text, t
+from runner.text import t
 
 CGROUP = Path("/sys/fs/cgroup")
 UNLIMITED = 1 << 60
@@ -123,15 +124,18 @@ class HostMeter:
     """Whose disk is watched: the run directory."""
     _tree: TreeMeter = field(init=False)
     _limit: CpuLimit = field(default_factory=CpuLimit)
+    _rates: HostRates = field(default_factory=HostRates)
 
     def __post_init__(self) -> None:
         self._tree = TreeMeter(self.pid)
 
     def sample(self, now: float | None = None) -> dict[str, Any]:
         """Return one sample; what could not be read stands in ``unread`` with its reason."""
-        unread: dict[str, Text] = {}
-        data: dict[str, Any] = self._tree.sample(time.monotonic() if now is None else now)
+        now = time.monotonic() if now is None else now
+        data: dict[str, Any] = self._tree.sample(now)
         data |= self._limit.sample()
+        rates, unread = self._rates.sample(self._tree.pids, now)
+        data |= rates
         try:
             memory = cgroup_memory() or machine_memory(Path("/proc/meminfo").read_text())
             data |= {

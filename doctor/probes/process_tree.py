@@ -123,6 +123,11 @@ class TreeMeter:
     _ticks: dict[tuple[int, int], int] | None = None
     _at: float = 0.0
 
+    @property
+    def pids(self) -> list[int]:
+        """The processes of the newest sample."""
+        return [pid for pid, _ in self._ticks or ()]
+
     def sample(self, now: float) -> dict[str, float | int | None]:
         """Return cpu_pct (100: one core; None at first), rss_bytes, processes and threads of the tree."""
         tree = tree_of(self.pid)

@@ -74,11 +74,16 @@ def _block(card: dict[str, Any], view: RunView, width: int) -> Iterator[Styled]:
         yield label_row("", " · ".join(heat))
     yield from _throttled(card, width)
     for value in _values():
-        read = [number(card.get(key)) for key in value.keys]
+        read = [_value(card.get(key)) for key in value.keys]
         if any(one is not None for one in read):
             yield label_row(value.label, value.words(read))
     yield from _lost(card)
     yield from unread_rows(card.get("unread"), _names(), width)
+
+
+def _value(raw: Any) -> float | None:
+    """Return a number; yes and no count as 1 and 0."""
+    return float(raw) if isinstance(raw, bool) else number(raw)
 
 
 def _index(record: dict[str, Any], key: str = "index") -> str:
