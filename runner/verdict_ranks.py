@@ -102,7 +102,7 @@ def _sleeping(case: Case) -> Verdict | None:
         return None
     if cores >= CPU_SLEEPS_CORES:
         return None
-    sentence = t("waiting for other ranks: {share} % of the time is in backward, and this one uses {cores} cores of CPU meanwhile",
+    sentence = t("waiting for other ranks: {share} % of the time is in backward, and this one uses {cores} {cores:core|cores} of CPU meanwhile",
                  share=percent(case.window.split_share("backward")), cores=round(cores, 1))  # fmt: skip
     return _waits(sentence, (_long_backward(times),))
 

@@ -108,7 +108,7 @@ def without_addresses(snapshot: Snapshot) -> Snapshot:
 # ---------------------------------------------------------------------------------------- how they were made
 def restored(system: str, packages: int, steps: int) -> Text:
     return t(
-        "restored from this file on {system}: {packages} packages compared file by file, imported, and a small model trained for {steps} steps on the CPU. No GPU ran it.",
+        "restored from this file on {system}: {packages} {packages:package|packages} compared file by file, imported, and a small model trained for {steps} {steps:step|steps} on the CPU. No GPU ran it.",
         system=system, packages=packages, steps=steps,
     )  # fmt: skip
 
