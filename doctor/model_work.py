@@ -92,8 +92,11 @@ def interpreter_for(source: Source, given: str | None) -> str:
         LaunchError: none is there.
         doctor.probes.target.BadPython: ``given`` is none.
     """
-    if given is None and source.run is not None:
-        return recorded_python(source.run)
+    return recorded_python(source.run) if given is None and source.run is not None else interpreter(given)
+
+
+def interpreter(given: str | None) -> str:
+    """Return the interpreter given, else the session's own. Raises LaunchError, BadPython."""
     target = Context(python=given).target
     if target.executable is None:
         raise LaunchError(t("no Python was found to work with; name one with --python PATH"))

@@ -45,6 +45,7 @@ class CommandError(Exception):
 # verb -> (one line of help, 一句话说明). Kept here so that `doctor --help` imports no verb.
 VERBS: dict[str, tuple[str, str]] = {
     "check": ("what is wrong with this machine and environment, why, and what to do", "检查这台机器和环境：哪里有问题、为什么、怎么办"),
+    "merge": ("recorded machines judged together: where they differ that should be alike", "把多台机器的快照放在一起判断：该一致的地方哪里不一致"),
     "recommend": ("which torch for this driver and these cards, and the commands to install it", "这个驱动和这些显卡该装哪个 torch，以及安装命令"),
     "explain": ("a traceback or a log, explained against this machine", "结合本机解释一段报错或日志"),
     "lint": ("common mistakes in a training script, judged by the versions installed", "训练脚本里的常见错误，按已安装的版本判断"),

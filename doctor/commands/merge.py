@@ -1,0 +1,73 @@
+"""``doctor merge``: recorded machines judged together: where they differ that should be alike."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from doctor.commands import CommandError, Exit
+from doctor.commands.check import load_or_examine
+from doctor.language import say
+from runner.text import t
+
+if TYPE_CHECKING:
+    from doctor.fleet import FleetReport, Member
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE",
+        help=say("snapshots of `doctor snapshot export`, or folders with one each; two or more"),
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help=say("as JSON"))
+    parser.add_argument(
+        "--fail-on", choices=("fail", "warn", "note", "unknown"), default="fail",
+        help=say("exit with 1 from this level on (default: fail)"),
+    )  # fmt: skip
+
+
+def run(namespace: argparse.Namespace) -> int:
+    from doctor import service
+
+    members = read_members(namespace.files)
+    return show(service.judge_fleet(members), namespace.json, namespace.fail_on)
+
+
+def read_members(files: list[str]) -> list[Member]:
+    """Return the machines of snapshot files, each by the shortest name that tells it from the others.
+
+    Raises:
+        CommandError: fewer than two, or one that cannot be read.
+    """
+    from doctor.fleet import Member
+
+    if len(files) < 2:
+        raise CommandError(t("one machine has nothing to differ from: name two files or more"), Exit.USAGE)
+    names = [Path(one).stem for one in files]
+    if len(set(names)) < len(names):
+        names = files
+    return [
+        Member(name=name, snapshot=load_or_examine(Path(one), None))
+        for name, one in zip(names, files, strict=True)
+    ]
+
+
+def show(report: FleetReport, as_json: bool, fail_on: str) -> int:
+    """Print the report and return the exit code: 1 from ``fail_on`` on, 3 where something could not be read."""
+    from doctor.model import LEVELS
+
+    if as_json:
+        import msgspec
+
+        print(msgspec.json.format(msgspec.json.encode(report), indent=1).decode())
+    else:
+        from doctor.render.fleet_text import fleet_lines
+        from doctor.render.layout import columns, wants_colour
+
+        print("\n".join(fleet_lines(report, columns(sys.stdout), wants_colour(sys.stdout))))
+    worst = LEVELS[: LEVELS.index(fail_on) + 1]
+    if any(one.level in worst for one in report.findings()):
+        return Exit.FOUND
+    return Exit.COULD_NOT_LOOK if report.unread else Exit.OK

@@ -1,0 +1,77 @@
+"""The machines of a fleet, gathered over the rendezvous that the launcher made: this rank's part in it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import runner.child
+from doctor.fleet import Member
+from doctor.launch import LaunchError
+from doctor.machine import BadSnapshot, decode_snapshot, encode_snapshot
+from doctor.model import Snapshot
+from doctor.probes.deep_child import run_child, signal_name
+from runner.strings import printable
+from runner.text import t
+
+_PROGRAM = Path(next(iter(runner.child.__path__))) / "fleet.py"
+_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
+_AFTER_LIMIT_S = 30.0
+"""What imports and the measuring may take beyond the joining."""
+
+
+def rank_of(environ: Mapping[str, str]) -> int | None:
+    """Return this process's rank as its launcher says it; None: nobody launched it as one of several."""
+    given = next((environ[name] for name in _RANKS if environ.get(name, "").isdigit()), None)
+    return int(given) if given is not None else None
+
+
+def gather(snapshot: Snapshot, python: str, limit_s: float) -> list[Member]:
+    """Hand this rank's snapshot to rank 0; return all members there, and nothing on the other ranks.
+
+    Raises:
+        LaunchError: not all ranks joined in time, or torch does not work here.
+    """
+    with tempfile.TemporaryDirectory(prefix="doctor-fleet-") as name:
+        folder = Path(name)
+        (folder / "snapshot.json").write_bytes(encode_snapshot(snapshot))
+        request = {
+            "snapshot": str(folder / "snapshot.json"),
+            "out": str(folder / "members"),
+            "limit_s": limit_s,
+        }
+        argv = [python, "-B", str(_PROGRAM), msgspec.json.encode(request).decode()]
+        try:
+            ended = run_child(argv, os.environ, folder, limit_s + _AFTER_LIMIT_S)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise LaunchError(
+                t("the interpreter {python} could not be started: {error}", python=python, error=why)
+            ) from None
+        if ended.code != 0:
+            told = next((str(line["error"]) for line in ended.told if "error" in line), "")
+            raise LaunchError(
+                t("the ranks did not come together within {seconds} s: {why}",
+                  seconds=round(limit_s), why=printable(told or _died(ended.code, ended.stderr)))
+            )  # fmt: skip
+        return [_member(msgspec.json.decode(line)) for line in (folder / "members").read_bytes().splitlines()]
+
+
+def _member(line: dict[str, Any]) -> Member:
+    try:
+        snapshot = decode_snapshot(line["snapshot"].encode(), line["name"])
+    except BadSnapshot as error:
+        raise LaunchError(error.text) from None
+    return Member(name=line["name"], snapshot=snapshot, measures=line["measures"], clock_s=line["clock_s"])
+
+
+def _died(code: int | None, stderr: str) -> str:
+    if code is None:
+        return "no answer"
+    last = next((line.strip() for line in reversed(stderr.splitlines()) if line.strip()), "-")
+    return f"{signal_name(-code)}: {last}" if code < 0 else last
