@@ -15,6 +15,7 @@ import transformers
 
 from runner.adapters import with_adapters
 from runner.choices import parse_release, recomputes
+from runner.hub import hub_problem
 from runner.inputs import InputError, PackageInput, package_folder, verify_files
 from runner.plan import Plan
 from runner.profile import ModelSection
@@ -75,9 +76,19 @@ def _open_tokenizer(model: ModelSection) -> Any:
             )
         return tokenizer
     except (OSError, ValueError) as error:
+        if origin == model.hub:
+            raise _not_opened(model, error) from error
         raise InputError(
             t("the tokenizer {origin} cannot be opened: {why}", origin=origin, why=str(error))
         ) from error
+
+
+def _not_opened(model: ModelSection, error: Exception) -> InputError:
+    if model.hub:
+        return InputError(hub_problem("model.hub", model.hub, error))
+    return InputError(
+        t("the model {origin} cannot be opened: {why}", origin=model.path or model.package, why=str(error))
+    )
 
 
 def _tokenizer_from(vocabulary: list[str], run: RunDir) -> Any:
@@ -113,10 +124,7 @@ def _config(model: ModelSection, **changes: Any) -> Any:
             model_origin(model), revision=model.revision, **changes
         )
     except (OSError, ValueError) as error:
-        where = model.hub or model.path or model.package
-        raise InputError(
-            t("the model {origin} cannot be opened: {why}", origin=where, why=str(error))
-        ) from error
+        raise _not_opened(model, error) from error
 
 
 def build_model(plan: Plan, task: Task, tokenizer: Any) -> tuple[torch.nn.Module, list[str]]:
@@ -201,10 +209,7 @@ def _pretrained(model: ModelSection, config: Any, task: Task) -> tuple[Any, list
             output_loading_info=True, **dtype, **_attention(model),
         )  # fmt: skip
     except (OSError, ValueError) as error:
-        where = model.hub or model.path or model.package
-        raise InputError(
-            t("the model {origin} cannot be opened: {why}", origin=where, why=str(error))
-        ) from error
+        raise _not_opened(model, error) from error
     mismatched = [
         entry[0] if isinstance(entry, tuple) else str(entry) for entry in loading["mismatched_keys"]
     ]

@@ -17,15 +17,18 @@ import torch
 from runner.build import load_tokenizer
 from runner.data import DataFacts, PartFacts, Prepared
 from runner.inputs import InputError, file_sha256
+from runner.labels import EVAL, TRAIN
 from runner.language_tasks import CausalLM, MaskedLM
 from runner.plan import Plan
-from runner.profile import COUNTED, DataSection
-from runner.rows import ReadingNotes, Row, as_tagged, column_index, record_row
+from runner.profile import COUNTED
+from runner.rows import ReadingNotes, Row, as_tagged
 from runner.rundir import RunDir
 from runner.seen import RowDigest
 from runner.signals import StopRequest
+from runner.sources import source_rows
 from runner.store import StoreWriter, token_notes
-from runner.survey import EVAL, TRAIN, Survey, local_rows, survey_notes, survey_rows
+from runner.survey import Survey, survey_rows
+from runner.survey_notes import survey_notes
 from runner.tasks import Task, WithOwnLoss, balanced_weights, make_task
 from runner.text import Text, t
 from runner.user_code import import_function
@@ -123,47 +126,6 @@ def _make(plan: Plan, run: RunDir, note: Note, stop: StopRequest) -> DataFacts:
     for level, sentence in token_notes(facts):
         note(level, sentence)
     return facts
-
-
-def source_rows(data: DataSection, part: str, notes: ReadingNotes) -> Iterator[Row]:
-    """Yield every row of a part, from the hub, a function or local files, each time in the same order."""
-    if data.function:
-        yield from function_rows(data, part)
-        return
-    if not data.hub:
-        yield from local_rows(data, part, notes)
-        return
-    import datasets
-
-    split = data.train_split if part == "train" else data.eval_split
-    loaded = datasets.load_dataset(data.hub, data.hub_config or None, split=split)
-    feature = loaded.features.get(data.label)
-    names = getattr(getattr(feature, "feature", feature), "names", None)
-    for record in loaded:
-        value = record.get(data.label)
-        if names and isinstance(value, int) and value >= 0:
-            record = {**record, data.label: names[value]}
-        elif names and isinstance(value, list):
-            record = {**record, data.label: [names[item] for item in value]}
-        yield record_row(record, data)
-
-
-def function_rows(data: DataSection, part: str) -> Iterator[Row]:
-    """Yield what the user's own function yields for the split of this part.
-
-    Raises:
-        InputError: it cannot be imported, or yields something else than dicts with the named columns.
-    """
-    split = data.train_split if part == "train" else data.eval_split
-    for number, record in enumerate(import_function("data.function", data.function)(split)):
-        if not isinstance(record, dict):
-            raise InputError(
-                t("data.function: {name} is to yield dicts, not {kind}",
-                  name=data.function, kind=type(record).__name__)
-            )  # fmt: skip
-        if number == 0:
-            column_index(Path(data.function), list(record), data.text)
-        yield record_row(record, data)
 
 
 def chosen_rows(plan: Plan, survey: Survey, fate: int, stop: StopRequest) -> Iterator[tuple[int, Row]]:

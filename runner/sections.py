@@ -91,6 +91,8 @@ class DataSection(msgspec.Struct, frozen=True, kw_only=True):
     hub_config: str = ""
     train_split: str = "train"
     eval_split: str = ""
+    stream: bool = False
+    """Read the hub's rows over the network each time instead of keeping the data set on the disk."""
     package: str = ""
     folder: str = ""
     function: Annotated[str, Meta(pattern=r"^([\w.]+:\w+)?$")] = ""

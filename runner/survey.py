@@ -6,30 +6,26 @@ accuracy a lie. What was dropped, and why, is counted and said.
 
 from __future__ import annotations
 
-import itertools
-import math
 import random
 import sys
 import zlib
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import msgspec
 
-from runner.inputs import InputError, PackageInput, package_folder, tree_sha256, verify_files
+from runner.inputs import InputError
+from runner.labels import DROPPED, EVAL, TRAIN, find_classes
 from runner.order import stratified_split
-from runner.profile import TEXT_ONLY, DataSection, Profile
-from runner.rows import Label, ReadingNotes, Row, as_tagged, rows_of
+from runner.profile import DataSection, Profile
+from runner.rows import Label, ReadingNotes, Row, as_tagged
 from runner.seeds import seed_for
 from runner.seen import RowDigest, SeenTexts, text_key
-from runner.text import Text, printable, t
-
-DROPPED, TRAIN, EVAL = 0, 1, 2
+from runner.sources import verify_data
+from runner.text import t
 
 Source = Callable[[DataSection, str, ReadingNotes], Iterator[Row]]
-"""Yields the rows of a part (``train`` or ``eval``): :func:`local_rows`, or one that asks the hub."""
+"""Yields the rows of a part (``train`` or ``eval``): :func:`runner.sources.source_rows`."""
 
 
 class Counts(msgspec.Struct, kw_only=True):
@@ -161,161 +157,3 @@ def _limit(profile: Profile, survey: Survey, fate: int, limit: int | None) -> No
     for index, (part, row) in enumerate(survey.rows_with(fate)):
         if index not in kept:
             survey.fate[part][row] = DROPPED
-
-
-def find_classes(profile: Profile, survey: Survey) -> list[str]:
-    """Return the classes in the order of their ids (numbers by value, else by name); none for regression.
-
-    Raises:
-        InputError: one class only, or a label outside the profile's list, or a held-out class never trained
-        on.
-    """
-    if profile.model.task in TEXT_ONLY:
-        return []
-    if profile.model.task == "regression":
-        _check_numbers(survey)
-        return []
-    seen: dict[str, Counter[str]] = {part: Counter() for part in ("train", "eval")}
-    for part in seen:
-        for row, fate in enumerate(survey.fate[part]):
-            if fate != DROPPED:
-                seen[part].update(label_names(survey.labels[part][row]))
-    classes = profile.data.labels or sorted(seen["train"], key=_class_order)
-    for part, names in seen.items():
-        unknown = sorted(set(names) - set(classes))
-        if unknown:
-            shown = ", ".join(printable(name) for name in unknown[:5])
-            known = ", ".join(printable(name) for name in classes[:20])
-            raise InputError(
-                t(
-                    "data.{part}: unknown label(s) {labels}; known are {known}",
-                    part=part,
-                    labels=shown,
-                    known=known,
-                )
-            )
-    if len(classes) < 2 and profile.model.task == "classification":
-        only = printable(classes[0]) if classes else "-"
-        raise InputError(t("data.label: every row has the label {label}: nothing to learn", label=only))
-    return classes
-
-
-def _check_numbers(survey: Survey) -> None:
-    for part, row in itertools.chain(survey.rows_with(TRAIN), survey.rows_with(EVAL)):
-        label = survey.labels[part][row]
-        try:
-            good = math.isfinite(float(str(label)))
-        except ValueError:
-            good = False
-        if not good:
-            shown = printable(str(label))[:40]
-            raise InputError(
-                t("data.{part}, row {row}: the label {label} is not a number, as regression wants",
-                  part=part, row=row, label=shown)
-            )  # fmt: skip
-
-
-def label_names(label: Label) -> list[str]:
-    """Return the class names of a label; ``a|b`` and a JSON list are two of them."""
-    if label is None:
-        return []
-    return list(label) if isinstance(label, list) else [label]
-
-
-def _class_order(name: str) -> tuple[int, float, str]:
-    try:
-        return (0, float(name), name)
-    except ValueError:
-        return (1, 0.0, name)
-
-
-def verify_data(data: DataSection) -> None:
-    """Compare pinned data with its hash."""
-    if data.package:
-        folder = data_folder(data)
-        if data.sha256 and tree_sha256(folder) != data.sha256:
-            raise InputError(
-                t(
-                    "{path} is not the data that the profile pins (its hash differs): not used",
-                    path=str(folder),
-                )
-            )
-    elif data.sha256 and len(data.train) == 1:
-        path = Path(data.train[0])
-        verify_files(path.parent, {path.name: data.sha256})
-
-
-def data_folder(data: DataSection) -> Path:
-    return package_folder(PackageInput(data.package, data.folder))
-
-
-def local_rows(data: DataSection, part: str, notes: ReadingNotes) -> Iterator[Row]:
-    """Yield every row of the ``train`` or ``eval`` files, or of the package, each time in the same order."""
-    if data.package:
-        yield from rows_of([data_folder(data)], data, notes)
-    else:
-        paths = data.train if part == "train" else data.eval
-        yield from rows_of([Path(path) for path in paths], data, notes)
-
-
-def survey_notes(survey: Survey) -> Iterator[tuple[str, Text]]:
-    """Yield ``(level, sentence)`` for what a person should know of the rows."""
-    for part, counts in survey.counts.items():
-        if counts.empty or counts.unlabelled:
-            yield (
-                "warn",
-                t(
-                    "data.{part}: {empty} {empty:row|rows} without text and {unlabelled} without label are left out",
-                    part=part,
-                    empty=counts.empty,
-                    unlabelled=counts.unlabelled,
-                ),
-            )
-        if counts.misaligned:
-            yield (
-                "warn",
-                t(
-                    "data.{part}: {count} {count:row has|rows have} not as many tags as words and are left out",
-                    part=part,
-                    count=counts.misaligned,
-                ),
-            )
-        if counts.duplicates:
-            yield (
-                "info",
-                t(
-                    "data.{part}: {count} {count:row repeats|rows repeat} an earlier text",
-                    part=part,
-                    count=counts.duplicates,
-                ),
-            )
-        if counts.contradictions:
-            yield (
-                "warn",
-                t(
-                    "data.{part}: {count} of the repeated texts have another label than the first",
-                    part=part,
-                    count=counts.contradictions,
-                ),
-            )
-        if counts.held_out_also_trained:
-            yield (
-                "warn",
-                t(
-                    "{count} of {rows} held-out texts are also trained on: the accuracy will be too good",
-                    count=counts.held_out_also_trained,
-                    rows=counts.rows,
-                ),
-            )
-    if survey.notes.misshapen_rows:
-        yield (
-            "warn",
-            t(
-                "{count} {count:row|rows} did not have the columns of their header and {count:is|are} left out",
-                count=survey.notes.misshapen_rows,
-            ),
-        )
-    others = {name: count for name, count in survey.notes.encodings.items() if name != "utf-8"}
-    if others:
-        shown = ", ".join(f"{name}: {count}" for name, count in sorted(others.items()))
-        yield "info", t("not every file is UTF-8; read as {encodings}", encodings=shown)

@@ -12,41 +12,32 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from runner.classes import OfClasses
 from runner.inputs import InputError
+from runner.labels import label_names
 from runner.language_tasks import CausalLM, MaskedLM
 from runner.rows import Label
-from runner.survey import label_names
 from runner.text import t
 from runner.token_task import TokenClassification
 
 
-class Classification:
+class Classification(OfClasses):
     """One class a text. Labels: class ids, int64 ``[samples]``; logits ``[samples, classes]``."""
 
     problem_type = "single_label_classification"
-    label_dtype = "int64"
-
-    def __init__(
-        self, classes: list[str], smoothing: float = 0.0, weights: torch.Tensor | None = None
-    ) -> None:
-        self.classes = classes
-        self.outputs = len(classes)
-        self.smoothing = smoothing
-        self.weights = weights
-        self._ids = {name: index for index, name in enumerate(classes)}
 
     def encode(self, label: Label) -> int:
-        return self._ids[label_names(label)[0]]
+        return self.ids[label_names(label)[0]]
 
     def loss_sum(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        weights = None if self.weights is None else self.weights.to(logits.device)
+        weights = self.weights_at(logits.device)
         return F.cross_entropy(
             logits.float(), labels, weight=weights, reduction="sum", label_smoothing=self.smoothing
         )
 
     def denominator(self, labels: torch.Tensor) -> float:
         """Return what a window's loss sum is divided by: its samples, or the sum of their class weights."""
-        return float(labels.numel()) if self.weights is None else float(self.weights[labels.cpu()].sum())
+        return self.weighed(labels)
 
     def metrics(self) -> ClassificationMetrics:
         return ClassificationMetrics(self.outputs)

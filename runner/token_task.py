@@ -8,10 +8,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from runner.classes import OfClasses
+from runner.labels import label_names
 from runner.language_tasks import IGNORED
 from runner.rows import Label
 from runner.spans import is_span_tagging, spans
-from runner.survey import label_names
 
 
 def on_first_tokens(labels: Sequence[int], word_ids: Sequence[int | None]) -> list[int]:
@@ -23,26 +24,16 @@ def on_first_tokens(labels: Sequence[int], word_ids: Sequence[int | None]) -> li
     ]
 
 
-class TokenClassification:
+class TokenClassification(OfClasses):
     """Labels: class ids or :data:`IGNORED`, int64 ``[samples, tokens]``; logits ``[samples, tokens, classes]``."""
 
     problem_type = "token_classification"
-    label_dtype = "int64"
-
-    def __init__(
-        self, classes: list[str], smoothing: float = 0.0, weights: torch.Tensor | None = None
-    ) -> None:
-        self.classes = classes
-        self.outputs = len(classes)
-        self.smoothing = smoothing
-        self.weights = weights
-        self._ids = {name: index for index, name in enumerate(classes)}
 
     def encode(self, label: Label) -> list[int]:
-        return [self._ids[name] for name in label_names(label)]
+        return [self.ids[name] for name in label_names(label)]
 
     def loss_sum(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        weights = None if self.weights is None else self.weights.to(logits.device)
+        weights = self.weights_at(logits.device)
         return F.cross_entropy(
             logits.float().flatten(0, 1),
             labels.flatten(),
@@ -54,8 +45,7 @@ class TokenClassification:
 
     def denominator(self, labels: torch.Tensor) -> float:
         """The words that count in a window, or the sum of their class weights."""
-        counted = labels[labels != IGNORED].cpu()
-        return float(counted.numel()) if self.weights is None else float(self.weights[counted].sum())
+        return self.weighed(labels[labels != IGNORED])
 
     def metrics(self) -> TagMetrics:
         return TagMetrics(self.classes)

@@ -14,10 +14,13 @@ import pytest
 
 from runner.encodings import decode_bytes, detect_encoding
 from runner.inputs import InputError
+from runner.labels import EVAL, TRAIN
 from runner.profile import DataSection, Profile, load_profile
 from runner.rows import ReadingNotes, Row, rows_of
 from runner.seen import SeenTexts, text_key
-from runner.survey import EVAL, TRAIN, Survey, local_rows, survey_notes, survey_rows
+from runner.sources import local_rows
+from runner.survey import Survey, survey_rows
+from runner.survey_notes import survey_notes
 from runner.vocabulary import SPECIAL_TOKENS, make_vocabulary
 from tests.runner.tiny import PROFILE
 
@@ -179,7 +182,7 @@ def test_empty_unlabelled_misshapen_and_contradicting_rows_are_counted_and_said(
     counts = survey.counts["train"]
     assert (counts.empty, counts.unlabelled, counts.contradictions) == (1, 1, 1)
     said = " ".join(str(sentence) for _, sentence in survey_notes(survey))
-    assert "1 rows without text and 1 without label" in said
+    assert "1 row without text and 1 without label" in said
     assert "another label" in said and "columns of their header" in said
 
 
