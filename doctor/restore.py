@@ -76,7 +76,7 @@ def may_restore(plan: RestorePlan, options: Options) -> None:
     if waiting := plan.unconsented(options.consents):
         raise RestoreError(t("this snapshot wants more than wheels from your indexes; allow it with {flags}", flags=" ".join(f"--yes-to {one}" for one in waiting)))  # fmt: skip
     if plan.untested is not None and not options.untested:
-        raise RestoreError(t("this environment is marked untested, --untested restores it all the same: {why}", why=str(plan.untested)))  # fmt: skip
+        raise RestoreError(t("this environment is marked untested: --untested restores it all the same"))
 
 
 def _carry_out(plan: RestorePlan, python: Path, work: Work) -> None:

@@ -123,8 +123,12 @@ def installer_environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def reason_of(said: Sequence[str]) -> str:
-    errors = [line for line in said if "ERROR" in line or "error:" in line.lower()]
-    return (errors or [line for line in said if line.strip()] or ["?"])[-1].strip()
+    """Return the line that says why a command failed: of uv's, the deepest cause."""
+    lines = [line.strip() for line in said if line.strip()]
+    errors = [line for line in lines if "ERROR" in line or "error:" in line.lower()]
+    causes = [line.removeprefix("cause: ") for line in lines if line.startswith("cause: ")]
+    full = [line for line in lines if "No space left on device" in line]
+    return (full or causes or errors or lines or ["?"])[-1]
 
 
 def our_uv() -> str | None:

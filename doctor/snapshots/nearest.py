@@ -75,7 +75,7 @@ def _why(name: str, wish: Wish | None, swap: Swap | None) -> Text:
     if wish is not None and wish.why is not None:
         return wish.why
     if swap is not None and OF_TORCH.fullmatch(name):
-        return t("it belongs to the torch build: {why}", why=str(swap.why))
+        return t("it belongs to the torch build that does not run here")
     return t("it cannot be had from any index: see `doctor snapshot convert --format requirements`")
 
 
@@ -129,8 +129,7 @@ def _with_reason(row: Deviation, change: Change | None) -> Deviation:
     if (
         change is None
         or row.outcome in ("damaged", "not-compared")
-        or ((row.found or "") != change.got
-        and row.outcome != "bytes")
+        or ((row.found or "") != change.got and row.outcome != "bytes")
     ):
         return row
-    return msgspec.structs.replace(row, why=t("chosen by --nearest: {why}", why=str(change.why)))
+    return msgspec.structs.replace(row, why=change.why)

@@ -239,7 +239,10 @@ def test_verify_says_again_what_was_chosen_and_why(tmp_path: Path) -> None:
     for verified in (first, again):
         assert verified.differs and verified.chosen == 1
         row = next(one for one in verified.deviations if one.name == "one")
-        assert (row.outcome, row.found) == ("version", "0.9") and "chosen by --nearest" in str(row.why)
+        assert (row.outcome, row.found) == (
+            "version",
+            "0.9",
+        ) and "no index asked here has a file of one 1.0" in str(row.why)
     assert [one.name for one in kept_changes(tmp_path / "venv")] == ["one"]
 
 

@@ -270,7 +270,7 @@ def test_an_untested_environment_wants_a_word_of_its_own(tmp_path: Path, links: 
         proven(tmp_path), known_good=KnownGood(how=t("{file}", file="nobody tried"))
     )
     plan = plan_restore(snapshot)
-    with pytest.raises(RestoreError, match=r"--untested.*nobody tried"):
+    with pytest.raises(RestoreError, match="--untested"):
         restore(plan, tmp_path / "venv", Path(sys.executable), offline(links), quiet)
     assert not (tmp_path / "venv").exists()
     restore(plan, tmp_path / "venv", Path(sys.executable), offline(links, uv=our_uv(), untested=True), quiet)

@@ -135,7 +135,7 @@ def test_files_that_nobody_read_are_not_equal() -> None:
 
 def test_a_compiled_file_that_python_wrote_anew_is_no_damage(tmp_path: Path) -> None:
     cache = "lib/__pycache__/lib.cpython-310.pyc"  # numpy 1.26's wheel brings one
-    install(tmp_path, "lib", "1.0", {"lib/lib.py": b"x = 1\n", cache: b"as built"})
+    install(tmp_path, "lib", "1.0", {"lib/lib.py": b"x = 1\n", cache: b"as built"}, installer="uv")
     (tmp_path / cache).write_bytes(b"as python wrote it")
     found = check_files((tmp_path,))["lib"]
     assert found.damaged == () and found.files >= 1
