@@ -222,7 +222,9 @@ def prove(name: str, links: str | None) -> Snapshot:
     doctor = [sys.executable, "-m", "doctor", "snapshot"]
     with tempfile.TemporaryDirectory() as work:
         venv = Path(work) / "venv"
-        _call(*doctor, "restore", name, "--venv", str(venv), "--yes", "--untested", *more)
+        _call(
+            *doctor, "restore", name, "--venv", str(venv), "--yes", "--untested", "--installer", "uv", *more
+        )
         said = _call(*doctor, "verify", name, "--python", str(venv), "--level", "files")
         print(said, file=sys.stderr)
         _call(str(venv / "bin/python"), "-m", "pip", "check", cwd=work)
