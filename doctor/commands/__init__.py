@@ -133,7 +133,7 @@ def _main(argv: Sequence[str] | None) -> int:
     if verb == "check" and argv is None:
         gc.disable()  # it lives a quarter of a second in 30 MB; looking for cycles is a tenth of that
     language = _language(arguments)
-    parser = build_parser(verb, language, alone=arguments[:1] == [verb])
+    parser = build_parser(verb, language, arguments[:1] == [verb])
     in_terminal = sys.stdout.isatty() and sys.stdin.isatty()
     if not arguments and in_terminal and _has_folder():
         return _guarded(_open_view, argparse.Namespace(lang=None, readonly=False), language)
