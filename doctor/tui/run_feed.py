@@ -23,11 +23,17 @@ class RunFeed:
         """How far a long run is read."""
         return self._watcher.state.step if self._watcher else 0
 
+    @property
+    def has_past(self) -> bool:
+        """Whether what was is written somewhere: of a process that is no run of ours nothing is."""
+        return self._past is not None
+
     def look(self, shown: RunView | None) -> RunView:
         """Poll, fold, copy. A run that is over and silent gives the view that is ``shown`` again."""
         if self._watcher is None:
             self._watcher = self._source.watch(self._name)
             self._expected = self._source.expected(self._name)
+            self._past = self._source.past(self._name)
         view = look_at(self._watcher, self._clock(), shown is None, self._expected)
         if shown is None or not (shown.is_over and view.is_over):
             return view
@@ -35,9 +41,6 @@ class RunFeed:
         return shown if is_same else view
 
     def look_back(self, at: float) -> RunView:
-        """Return the run as it was at wall time ``at``, in seconds since the epoch. Raises LookupError: nothing was recorded."""
-        if self._past is None:
-            self._past = self._source.past(self._name)
-        if self._past is None or self._watcher is None:
-            raise LookupError(self._name)
+        """Return the run as it was at wall time ``at``, in seconds since the epoch; it has been looked at before."""
+        assert self._past is not None and self._watcher is not None
         return look_back(self._past.state_at(at), self._watcher.name, at, self._expected)

@@ -53,7 +53,13 @@ class TimeTravel(RunPanes):
     def span(self) -> tuple[float, float] | None:
         """When the run's first and newest event were written."""
         live = self.live
-        if live is None or live.first_t is None or live.last_t is None or live.last_t <= live.first_t:
+        if (
+            live is None
+            or not self.feed.has_past
+            or live.first_t is None
+            or live.last_t is None
+            or live.last_t <= live.first_t
+        ):
             return None
         return live.first_t, live.last_t
 

@@ -156,9 +156,25 @@ async def test_acting_keys_mean_the_run_as_it_is_not_as_it_was(finished: Recorde
 async def test_what_cannot_be_looked_up_says_why_and_the_screen_stays(finished: RecordedSource) -> None:
     async with driven(finished, NARROW, run=NAME) as pilot:
         await sees(pilot, "completed")
-        finished.failure = OSError(5, "Input/output error", "events")
+        events = finished.run_paths[NAME] / "events" / "sampler.jsonl"
+        events.unlink()
+        events.mkdir()
         await press(pilot, "left")
-        await sees(pilot, "Input/output error", "step 99/100")
+        await sees(pilot, "Is a directory", "step 99/100")
+
+
+async def test_what_nobody_recorded_is_not_looked_back_on(tmp_path: Path) -> None:
+    class Unrecorded(RecordedSource):
+        def past(self, name: str) -> None:  # type: ignore[override]
+            return None
+
+    run = told(tmp_path / "job").finish()
+    async with driven(Unrecorded(runs=[run.run.path], clock=run.clock), NARROW, run="job") as pilot:
+        text = await sees(pilot, "completed", "step 99/100")
+        assert "├" not in text
+        assert "Time" not in keys_shown(pilot)
+        await press(pilot, "left", "space", "home")
+        assert "as it was" not in screen_text(pilot)
 
 
 async def test_home_and_end_scroll_other_screens_as_before(finished: RecordedSource) -> None:

@@ -11,6 +11,8 @@ from doctor.render.layout import display_width, pad
 from runner.events import number
 from runner.strings import printable
 
+DEEPEST = 200
+"""Deeper than any stack that is kept: an events file may hold anything."""
 ALWAYS = 0.995
 """A call that is on nearly every look and calls one thing only adds nothing: its name goes into the head."""
 
@@ -40,9 +42,10 @@ def icicle(nodes: Sequence[Any], width: int) -> Iterator[Styled]:
 
 
 def _node(raw: Any) -> Node | None:
-    if not isinstance(raw, list) or len(raw) != 5 or not isinstance(raw[0], int):
+    share = number(raw[4]) if isinstance(raw, list) and len(raw) == 5 and isinstance(raw[0], int) else None
+    if share is None or not 0.0 <= share <= 1.0 or not 0 <= raw[0] <= DEEPEST:
         return None
-    return Node(raw[0], printable(str(raw[1])), number(raw[4]) or 0.0)
+    return Node(raw[0], printable(str(raw[1])), share)
 
 
 def _trunk(tree: Sequence[Node]) -> int:
@@ -60,7 +63,7 @@ def _rows(tree: Sequence[Node], trunk: int, width: int) -> list[list[Piece]]:
     ends: dict[int, float] = {}
     """Where the next child at a depth begins, as a share."""
     for node in tree:
-        depth = node.depth - trunk
+        depth = max(0, node.depth - trunk)
         start = ends.get(depth, 0.0)
         ends[depth] = start + node.share
         ends[depth + 1] = start
