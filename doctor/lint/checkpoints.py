@@ -146,10 +146,57 @@ def reentrant_with_frozen_inputs(script: Script, installed: Installed) -> Iterat
     )
     for call in _reentrant_calls(script, defaults_to_other):
         if _meets_frozen_inputs(script, call, installed):
+            if _shut_each_other_out(script, call):
+                continue
             # Adapters on a condition and checkpointing on a condition need not meet.
             apart = call.guarded and any(other.guarded for other in script.methods("get_peft_model"))
             kept: Level = "warn" if apart else level
             yield problem("reentrant-checkpoint-frozen-inputs", kept, call, title, advice)
+
+
+def _shut_each_other_out(script: Script, call: Call) -> bool:
+    """``if args.use_lora: get_peft_model(...)`` and ``if not args.use_lora: ...enable()``."""
+    refused = {
+        name
+        for test in _tests_around(script, call.node)
+        for item in ast.walk(test)
+        if isinstance(item, ast.UnaryOp) and isinstance(item.op, ast.Not)
+        for name in _dotted_in(item.operand)
+    }
+    wanted = [
+        {name for test in _tests_around(script, other.node) for name in _dotted_in(test)}
+        for other in script.methods("get_peft_model")
+    ]
+    if wanted and all(names & refused for names in wanted):
+        return True
+    equal = _compared(script, call.node, ast.Eq)
+    unlike = [_compared(script, other.node, ast.NotEq) for other in script.methods("get_peft_model")]
+    return bool(unlike) and all(equal & pairs for pairs in unlike)
+
+
+def _compared(script: Script, node: ast.AST, operator: type[ast.cmpop]) -> set[tuple[str, str]]:
+    # args.adapter == "full" -> ("args.adapter", "'full'")
+    return {
+        (ast.unparse(item.left), ast.unparse(item.comparators[0]))
+        for test in _tests_around(script, node)
+        for item in ast.walk(test)
+        if isinstance(item, ast.Compare) and isinstance(item.ops[0], operator)
+    }
+
+
+def _tests_around(script: Script, node: ast.AST) -> Iterator[ast.expr]:
+    """Yield the tests of the ``if`` statements whose body ``node`` stands in."""
+    child: ast.AST = node
+    while (around := script.parents.get(id(child))) is not None:
+        if isinstance(around, ast.If) and child in around.body:
+            yield around.test
+        child = around
+
+
+def _dotted_in(test: ast.expr) -> set[str]:
+    return {ast.unparse(item) for item in ast.walk(test) if isinstance(item, (ast.Name, ast.Attribute))} - {
+        "args", "self", "config", "cfg", "opt",
+    }  # fmt: skip
 
 
 def _reentrant_calls(script: Script, defaults_to_other: bool) -> Iterator[Call]:
@@ -199,6 +246,8 @@ def _uses_adapters(script: Script) -> bool:
 
 # model.bert.embeddings.parameters() | if name.startswith("roberta.embeddings") | wte, embed_tokens
 _EMBEDDINGS = re.compile(r"embeddings?\b|embed_tokens|\bwte\b")
+# text_model.embeddings.position_embedding: the words' own embedding still asks for gradients
+_OF_PLACES = re.compile(r"position|token_type|segment")
 
 
 def _freezes_embeddings(script: Script, model: str) -> bool:
@@ -210,10 +259,9 @@ def _freezes_embeddings(script: Script, model: str) -> bool:
         freezes = "requires_grad = False" in body or "requires_grad_(False)" in body
         if freezes and over.startswith(f"{model}." if model else "") and _EMBEDDINGS.search(body):
             return True
-    return any(
-        _EMBEDDINGS.search(call.receiver) and call.node.args and script.constant(call.node.args[0]) is False
-        for call in script.methods("requires_grad_")
-    )
+    of_words = [call for call in script.methods("requires_grad_") if _EMBEDDINGS.search(call.receiver) and not _OF_PLACES.search(call.receiver)]  # fmt: skip
+    asked = [script.constant(call.node.args[0]) if call.node.args else True for call in of_words]
+    return False in asked and True not in asked
 
 
 @rule

@@ -129,6 +129,9 @@ def tokens_without_rows(script: Script, installed: Installed) -> Iterator[Proble
     if not loads_model:
         return
     for call in script.methods("add_tokens", "add_special_tokens"):
+        own, models = _loaded_names(script, call, loads_model)
+        if own and None not in models and own not in models:
+            continue  # the tokenizer of a model that is not loaded here
         tokens = _tokens(script, call)
         new = [token for token in tokens or () if not _known(script, token)]
         if new or tokens is None:
@@ -145,14 +148,32 @@ def tokens_without_rows(script: Script, installed: Installed) -> Iterator[Proble
             advice = t(
                 "model.resize_token_embeddings(len(tokenizer)) after adding (len, not vocab_size, which does not count added tokens)."
             )
-            certain = new or any(_is_of_the_hub(script, model) for model in loads_model)
+            certain = new or (own in models and _is_of_the_hub(own))
             yield problem("token-id-out-of-vocab", "fail" if certain else "warn", call, title, advice)
 
 
-def _is_of_the_hub(script: Script, call: Call) -> bool:
-    """Return whether the model is named as the hub names it, so that its embedding is as it was published."""
-    name = script.constant(call.node.args[0], call.scope) if call.node.args else None
-    return isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?", name) is not None
+def _loaded_names(script: Script, call: Call, models: list[Call]) -> tuple[str | None, set[str | None]]:
+    """Return the name that the tokenizer of ``call`` was loaded by, and those of the models; None: not written here."""
+    loads = [
+        value
+        for (_, name), values in script.assigned.items()
+        if name == call.receiver
+        for _, value in values
+        if isinstance(value, ast.Call)
+        and script.resolve(value.func).endswith(".from_pretrained")
+        and value.args
+    ]
+    own = {script.constant(load.args[0], call.scope) for load in loads}
+    name = own.pop() if len(own) == 1 else None
+    others = {
+        script.constant(model.node.args[0], model.scope) if model.node.args else None for model in models
+    }
+    return name if isinstance(name, str) else None, {one if isinstance(one, str) else None for one in others}
+
+
+def _is_of_the_hub(name: str | None) -> bool:
+    """Return whether a model is named as the hub names it, so that its embedding is as it was published."""
+    return name is not None and re.fullmatch(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?", name) is not None
 
 
 def _tokens(script: Script, call: Call) -> list[str] | None:
@@ -188,6 +209,15 @@ def _tokens(script: Script, call: Call) -> list[str] | None:
 _BERT_LIKE = re.compile(r"bert|electra|ernie|macbert|deberta|mpnet|minilm|bge|gte|nezha|xlnet", re.IGNORECASE)
 
 
+# What published chat and base models hold already, by family.
+_PUBLISHED = {
+    "<|im_start|>": "qwen|internlm", "<|im_end|>": "qwen|internlm", "<|endoftext|>": "qwen|gpt|phi|falcon",
+    "<start_of_turn>": "gemma", "<end_of_turn>": "gemma", "<s>": "llama|mistral|baichuan|orion|internlm|yi",
+    "</s>": "llama|mistral|baichuan|orion|internlm|yi|bloom", "<unk>": "llama|mistral|baichuan|internlm|bloom|yi",
+    "<|eot_id|>": "llama-3", "<|begin_of_text|>": "llama-3",
+}  # fmt: skip
+
+
 def _known(script: Script, token: str) -> bool:
     names = [
         script.constant(call.node.args[0], call.scope)
@@ -198,6 +228,10 @@ def _known(script: Script, token: str) -> bool:
     told = [name for name in names if isinstance(name, str)] + [
         name for name in classes if not name.startswith("Auto")
     ]
+    written = [name for name in names if isinstance(name, str)]
+    family = _PUBLISHED.get(token)
+    if family and (not written or any(re.search(family, name, re.IGNORECASE) for name in written)):
+        return True  # also where the model is chosen on the command line: such a token belongs to one that has it
     has_pad = any(_PAD_FAMILIES.search(name) for name in told)
     bert = not told or any(_BERT_LIKE.search(name) for name in told)
     return (token in _USUAL_TOKENS and bert) or (

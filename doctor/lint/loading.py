@@ -12,7 +12,7 @@ from doctor.model import t
 @rule
 def load_of_whole_objects(script: Script, installed: Installed) -> Iterator[Problem]:
     """Does torch.load read more than tensors where torch 2.6 and newer refuse that by default?"""
-    if not installed.at_least("torch", "2.6"):
+    if not installed.at_least("torch", "2.6") or _provides_for_it(script, installed):
         return
     for call in script.named("torch.load"):
         if "weights_only" in call.keywords or "pickle_module" in call.keywords or call.has_double_star:
@@ -29,6 +29,13 @@ def load_of_whole_objects(script: Script, installed: Installed) -> Iterator[Prob
                 "For a file you trust: torch.load(path, weights_only=False); better, save plain dictionaries and tensors."
             )
             yield problem("torch-load-weights-only-default", "warn", call, title, advice)
+
+
+def _provides_for_it(script: Script, installed: Installed) -> bool:
+    """Classes are allowed by name, or the old default is asked for by the variable of torch."""
+    allowed = script.named("torch.serialization.add_safe_globals", "torch.serialization.safe_globals")
+    variable = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
+    return any(True for _ in allowed) or script.mentions(variable) or bool(installed.variable(variable))
 
 
 # Keys under which scripts keep objects of their own classes; numbers and strings are loaded either way.

@@ -120,8 +120,16 @@ def _cast_to_half(script: Script, scaler: Call) -> Iterator[Call]:
             cast = any(is_fp16(script, one, call) for one in (*call.node.args, call.keywords.get("dtype")))
         together = call.scope in ((), scaler.scope) or call.scope[-1] in _BUILDS
         name = _name_held(script, call)
+        if cast and _is_cast_back(script, call):
+            continue
         if cast and together and _MODEL.search(name) and not _is_frozen(script, name):
             yield call
+
+
+def _is_cast_back(script: Script, call: Call) -> bool:
+    # model.half().float()
+    around = script.parents.get(id(call.node))
+    return isinstance(around, ast.Attribute) and around.attr in ("float", "bfloat16")
 
 
 def _default_is_half(script: Script) -> bool:
