@@ -6,8 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from doctor.model import Gpu
+from doctor.model import Gpu, GpuProcess
+from doctor.probes import Context
+from doctor.probes.gpu_processes import identify
 from doctor.probes.nvml import NvmlReader
+from doctor.probes.nvml_rows import NvmlProcess
+from doctor.redact_secrets import without_secrets
 from runner.text import Text, t
 
 RETRY_S = 60.0
@@ -19,11 +23,18 @@ LOOK_AGAIN_S = 0.1
 and what samples besides must not stand still meanwhile."""
 SHOWN = (
     "index", "name", "utilization_pct", "memory_activity_pct", "memory_used_bytes", "memory_total_bytes", "temperature_c", "temperature_slowdown_c", "power_w",
-    "power_limit_w", "sm_clock_mhz", "throttle_reasons", "error", "unread",
+    "power_limit_w", "sm_clock_mhz", "throttle_reasons", "ecc_uncorrected_volatile", "mig_enabled", "error", "unread",
 )  # fmt: skip
 
 
+LONGEST_COMMAND = 80
+"""Characters of a process's command that are kept."""
+
+
 class Reader(Protocol):
+    processes: tuple[NvmlProcess, ...]
+    processes_unread: str
+
     @property
     def is_waiting(self) -> bool:
         """Whether an answer is still under way."""
@@ -46,6 +57,7 @@ class GpuMeter:
         self.timeout_s = timeout_s
         self._clock = clock
         self._reader = reader or NvmlReader()
+        self._context = Context()
         self._seen = False
         self._asked_at: float | None = None
         """Of an answer that is late."""
@@ -64,7 +76,7 @@ class GpuMeter:
         answer = self._reader.sample(LOOK_AGAIN_S if self._reader.is_waiting else self.timeout_s)
         if not isinstance(answer, Text):
             self._seen, self._asked_at = True, None
-            self._answer = {"gpus": [card(gpu) for gpu in answer]}
+            self._answer = {"gpus": [card(gpu) for gpu in answer], **self._processes()}
         elif self._reader.is_waiting:
             self._asked_at = now if self._asked_at is None else self._asked_at
             self._answer = {"why": self._no_answer_yet(answer, now - self._asked_at)}
@@ -73,6 +85,15 @@ class GpuMeter:
             self._answer = {"why": answer}
             self._retry_at = now + (RETRY_ONCE_SEEN_S if self._seen else RETRY_S)
         return self._answer
+
+    def _processes(self) -> dict[str, Any]:
+        """Return ``processes`` on the cards, or ``processes_why`` they could not be listed.
+
+        A number that is not provably a process of ours keeps no command: in a container it is somebody else's.
+        """
+        if self._reader.processes_unread and not self._reader.processes:
+            return {"processes_why": self._reader.processes_unread}
+        return {"processes": [_process(one) for one in identify(self._context, self._reader.processes)]}
 
     def _no_answer_yet(self, why: Text, waited_s: float) -> Text:
         """Return ``why`` of the first look, and how long it has been since once that is long."""
@@ -85,10 +106,18 @@ class GpuMeter:
         self._reader.close()
 
 
+def _process(process: GpuProcess) -> dict[str, Any]:
+    command = None if process.command is None else without_secrets(process.command)[:LONGEST_COMMAND]
+    values = {"gpu_index": process.gpu_index, "pid": process.pid, "used_bytes": process.used_bytes,
+              "command": command}  # fmt: skip
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def card(gpu: Gpu) -> dict[str, Any]:
-    """Return what ``sample-gpu`` holds of a card; what was not read is left out, its reason is in ``unread``."""
+    """Return what ``sample-gpu`` holds of a card, as it is read back from an event; what was not read is left out, its reason is in ``unread``."""
     values = {name: getattr(gpu, name) for name in SHOWN}
-    shown = {name: value for name, value in values.items() if value not in (None, "", {})}
+    shown = {name: list(value) if isinstance(value, tuple) else value
+             for name, value in values.items() if value not in (None, "", {})}  # fmt: skip
     if shown.get("unread"):
         shown["unread"] = {name: why for name, why in gpu.unread.items() if name in SHOWN}
     return shown

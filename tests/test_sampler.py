@@ -16,6 +16,7 @@ import pytest
 from doctor.gpu_meter import GpuMeter
 from doctor.model import Gpu, t
 from doctor.probes.host_meter import cgroup_memory, machine_memory, oom_kills
+from doctor.probes.nvml_rows import NvmlProcess
 from doctor.pyspy import find_pyspy, record
 from doctor.silence import Silence
 from runner.events import EventWriter, RunEvent, read_events
@@ -244,6 +245,8 @@ class Answers:
         self.answers, self.waits = list(answers), waits
         """After each of the first ``waits`` answers the driver's own is still under way."""
         self.is_waiting = False
+        self.processes: tuple[NvmlProcess, ...] = ()
+        self.processes_unread = ""
 
     def sample(self, timeout_s: float = 0.0) -> list[Gpu] | Text:
         self.is_waiting, self.waits = self.waits > 0, self.waits - 1
@@ -262,7 +265,8 @@ def test_a_card_is_shown_with_what_could_not_be_read() -> None:
         unread={"power_w": "Not Supported", "ecc_enabled": "no"},
     )
     assert GpuMeter(reader=Answers([gpu])).sample() == {
-        "gpus": [{"index": 1, "name": "RTX 4090", "utilization_pct": 0.0, "throttle_reasons": (), "unread": {"power_w": "Not Supported"}}]
+        "gpus": [{"index": 1, "name": "RTX 4090", "utilization_pct": 0.0, "throttle_reasons": [], "unread": {"power_w": "Not Supported"}}],
+        "processes": [],
     }  # fmt: skip
 
 
@@ -275,7 +279,21 @@ def test_a_slow_first_answer_is_waited_for_and_not_declared_dead() -> None:
         seen.append(meter.sample())
     assert str(seen[0]["why"]) == "no answer within 0.8 s"
     assert "asked 4 s ago and has not answered yet" in str(seen[4]["why"])
-    assert seen[5] == {"gpus": [{"index": 0, "name": "A"}]}
+    assert seen[5]["gpus"] == [{"index": 0, "name": "A"}]
+
+
+def test_a_number_that_is_no_process_of_ours_keeps_no_command() -> None:
+    reader = Answers([Gpu(name="A")], [Gpu(name="A")])
+    reader.processes = (
+        NvmlProcess(gpu_index=0, pid=2**22 + 7, used_bytes=5),
+        NvmlProcess(gpu_index=0, pid=os.getpid()),
+    )
+    meter = GpuMeter(reader=reader)
+    assert meter.sample()["processes"] == [
+        {"gpu_index": 0, "pid": 2**22 + 7, "used_bytes": 5}, {"gpu_index": 0, "pid": os.getpid()},
+    ]  # fmt: skip
+    reader.processes, reader.processes_unread = (), "Insufficient Permissions"
+    assert meter.sample()["processes_why"] == "Insufficient Permissions"
 
 
 def test_no_driver_is_asked_again_a_minute_later() -> None:

@@ -175,6 +175,8 @@ class NvmlReader:
         self._processes_at: float | None = None
         self.processes: tuple[NvmlProcess, ...] = ()
         """Compute processes as NVML listed them last, at most :data:`PROCESSES_EVERY_S` ago."""
+        self.processes_unread = ""
+        """Why a card's processes could not be listed, in NVML's words."""
 
     @property
     def is_waiting(self) -> bool:
@@ -231,6 +233,8 @@ class NvmlReader:
             if kind == "gpu":
                 answer.gpus.append(gpu_of(value))
                 answer.processes += processes_of(value)
+                why = value.get("unread", {}).get("processes", "")
+                answer.processes_unread = answer.processes_unread or why
             elif kind in ("system", "failed"):
                 _take_system(answer, value)
         asked_at, self._asked_at = self._asked_at, None
@@ -238,6 +242,7 @@ class NvmlReader:
             return answer.why or nvml_reason(answer)
         if self._lists_processes:
             self._processes_at, self.processes = asked_at, tuple(answer.processes)
+            self.processes_unread = answer.processes_unread
         return [self._whole(card) for card in answer.gpus]
 
     def _started(self) -> NvmlProcessHandle | None:

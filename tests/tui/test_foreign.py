@@ -13,6 +13,7 @@ import pytest
 from doctor.process_watch import ProcessWatcher
 from doctor.tui.app import DoctorApp
 from doctor.tui.live import LiveSource
+from tests.nvml.build import environment, has_compiler
 from tests.tui.driving import NARROW, WIDE, keys_shown, press, sees
 
 JOB = """
@@ -58,3 +59,25 @@ async def test_a_foreign_job_is_shown_and_cannot_be_stopped(
             await press(pilot, "f8")
         await sees(pilot, "the process has ended")
     watcher.close()
+
+
+@pytest.mark.skipif(not has_compiler(), reason="no C compiler for the stand-in NVML")
+@pytest.mark.parametrize(
+    ("scenario", "words"),
+    [
+        ("8xh100", (" 0  97 %", "668 W / 700 W", " 7   0 %", "481516", "outside this container")),
+        ("lost-card", ("GPU is lost", "! ECC 2")),
+        ("throttled", ("hw-thermal", "power-brake", "990 MHz")),
+        ("mig", ("MIG", "Not Supported")),
+        ("hung", ("could not be read: NVML",)),
+    ],
+)  # fmt: skip
+def test_every_card_is_on_the_screen_as_the_driver_says_it(scenario: str, words: tuple[str, ...]) -> None:
+    """In a process of its own, since the loader finds the stand-in library when a program starts."""
+    root = str(Path(__file__).parent.parent.parent)
+    variables = {**environment(scenario), "PYTHONPATH": root, "DOCTOR_LANG": "en"}
+    argv = [sys.executable, "-m", "benchmarks.gpu_tools", "--ours"]
+    done = subprocess.run(argv, env=variables, capture_output=True, text=True, timeout=120, cwd=root)
+    assert done.returncode == 0, done.stderr
+    for word in words:
+        assert word in done.stdout, done.stdout

@@ -100,6 +100,10 @@ def _row(card: dict[str, Any]) -> Iterator[Styled]:
     bad = [reason for reason in _reasons(card) if reason not in NORMAL_REASONS]
     if bad:
         row.append("  ! " + ", ".join(bad), "yellow")
+    if errors := number(card.get("ecc_uncorrected_volatile")):
+        row.append(f"  ! ECC {errors:.0f}", "bold red")
+    if card.get("mig_enabled") is True:
+        row.append("  MIG")
     yield row
     yield from _lost(card)
 
