@@ -16,6 +16,10 @@ from runner.text import Text, t
 
 RUNNER_NEEDS = ("msgspec", "packaging", "numpy", "transformers", "accelerate", "safetensors", "tokenizers")
 OLDEST_PYTHON = (3, 10)
+OLDEST_TORCH = "2.3"
+"""torch.amp.GradScaler(device), which every run makes, came with 2.3."""
+OLDEST = {"transformers": "4.40", "accelerate": "0.29", "msgspec": "0.18", "peft": "0.13"}
+"""Of the first two the oldest that a run was tried with; msgspec.convert came with 0.18; peft as the extra has it."""
 
 
 def missing_needs(facts: Facts, profile: Profile) -> list[Text]:
@@ -54,8 +58,38 @@ def missing_needs(facts: Facts, profile: Profile) -> list[Text]:
                 command=command,
             )
         )
+    problems += _old_problems(packages, wanted, executable, python.has_pip if python else None)
     problems += _input_problems(profile, packages, executable, python.has_pip if python else None)
     return problems
+
+
+def _old_problems(
+    packages: Packages, wanted: Iterable[str], executable: str, has_pip: bool | None
+) -> list[Text]:
+    """Return a sentence for torch and one for what else is here and too old; a version that is none is not judged."""
+    found = []
+    if _is_older(packages.version("torch"), OLDEST_TORCH):
+        found.append(
+            t("torch {version} is too old for a run ({oldest} or newer is needed); `doctor recommend` names the build for "
+              "this machine's driver", version=packages.version("torch") or "", oldest=OLDEST_TORCH)
+        )  # fmt: skip
+    old = [name for name in wanted if name in OLDEST and _is_older(packages.version(name), OLDEST[name])]
+    if old:
+        shown = ", ".join(f"{name} {packages.version(name)} (< {OLDEST[name]})" for name in old)
+        names = [shlex.quote(f"{name}>={OLDEST[name]}") for name in old]
+        command = install_command(executable, names, packages, has_pip)
+        found.append(
+            t("too old for a run in {python}: {names}. Renew without touching torch: `{command}`",
+              python=executable, names=shown, command=command)
+        )  # fmt: skip
+    return found
+
+
+def _is_older(version: str | None, oldest: str) -> bool:
+    try:
+        return version is not None and Version(version).release < Version(oldest).release
+    except InvalidVersion:
+        return False
 
 
 def _data_needs(profile: Profile) -> list[str]:

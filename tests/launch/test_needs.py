@@ -18,7 +18,7 @@ DEMO = Profile(
 
 def facts(*names: str, complete: bool = True, python: str = "3.11.7", has_pip: bool = True) -> Facts:
     items = tuple(
-        Distribution(name=name.split("=")[0], version=name.partition("==")[2] or "1.0") for name in names
+        Distribution(name=name.split("=")[0], version=name.partition("==")[2] or "99.0") for name in names
     )
     return Facts(
         python=ok(Python(version=python, executable="/env/bin/python", has_pip=has_pip)),
@@ -92,3 +92,33 @@ def test_a_list_that_could_not_be_read_calls_nothing_missing() -> None:
 
 def test_an_old_python_is_named() -> None:
     assert any("3.10 or newer" in str(text) for text in missing_needs(facts(*ALL, python="3.9.18"), PLAIN))
+
+
+@pytest.mark.parametrize(
+    ("have", "words"),
+    [
+        pytest.param("transformers==4.30.2", "transformers 4.30.2 (< 4.40)", id="transformers"),
+        pytest.param("accelerate==0.20.3", "accelerate 0.20.3 (< 0.29)", id="accelerate"),
+        pytest.param("msgspec==0.17.0", "msgspec 0.17.0 (< 0.18)", id="msgspec"),
+    ],
+)
+def test_what_is_there_and_too_old_is_named_with_the_command_that_leaves_torch_alone(
+    have: str, words: str
+) -> None:
+    name = have.partition("==")[0]
+    others = (other for other in ALL if not other.startswith(name))
+    (text,) = missing_needs(facts(*others, have), PLAIN)
+    assert words in str(text)
+    assert f"'{name}>=" in str(text.params["command"]) and "torch==2.6.0+cu124" in str(text.params["command"])
+
+
+def test_a_torch_that_is_too_old_is_not_replaced_by_us() -> None:
+    (text,) = missing_needs(facts(*RUNNER_NEEDS, "torch==2.1.2+cu118"), PLAIN)
+    assert "2.1.2+cu118 is too old" in str(text) and "doctor recommend" in str(text)
+    assert "pip install" not in str(text)
+
+
+@pytest.mark.parametrize("have", ["transformers==4.40.0", "transformers==5.0.0rc1", "transformers==unknown"])
+def test_what_is_new_enough_or_has_no_version_is_no_obstacle(have: str) -> None:
+    others = (other for other in ALL if not other.startswith("transformers"))
+    assert missing_needs(facts(*others, have), PLAIN) == []

@@ -85,6 +85,25 @@ def test_the_weights_are_those_of_a_run_that_began_smaller(
 
 
 @pytest.mark.train
+def test_pythons_own_shortage_which_says_nothing_is_one_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from runner.engine import Engine
+
+    original = Engine.logits
+
+    def short(self: Any, batch: Any) -> Any:
+        if len(batch["labels"]) > 2:
+            raise MemoryError
+        return original(self, batch)
+
+    monkeypatch.setattr(Engine, "logits", short)
+    run = make_run(tmp_path, ["train.micro_batch_size=4", "train.eval_batch_size=2", "train.steps=4"])
+    assert train(run) == 0
+    assert [event.step for event in events(run, "step")] == [1, 2, 3, 4], "no window is taken for done"
+
+
+@pytest.mark.train
 def test_an_update_cut_off_half_way_goes_back_to_the_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,17 @@ def test_frozen_for_good_is_not_in_the_optimizer(tmp_path: Path) -> None:
     assert sorted(names) == ["classifier.bias", "classifier.weight"]
 
 
+def test_the_last_of_several_rules_for_a_parameter_counts(tmp_path: Path) -> None:
+    """The whole trunk stands still, but its last layer only for a while: that layer is trained after it."""
+    rules = '[{parameters="bert.*"}, {parameters="bert.encoder.layer.1.*", until=4}]'
+    run = make_run(tmp_path, [f"train.freeze={rules}", "train.steps=8"])
+    begin = built(make_run(tmp_path, [], "begin")).engine.bare_model.state_dict()
+    assert train(run) == 0
+    moved = {name for name, tensor in final_weights(run).items() if not bool((tensor == begin[name]).all())}
+    assert moved and all(name.startswith(("bert.encoder.layer.1.", "classifier")) for name in moved)
+    assert any(name.startswith("bert.encoder.layer.1.") for name in moved)
+
+
 def test_a_pattern_that_matches_nothing_is_said(tmp_path: Path) -> None:
     run = make_run(tmp_path, ['train.freeze=[{parameters="roberta.*"}]'])
     assert train(run) == 1

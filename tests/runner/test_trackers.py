@@ -33,27 +33,31 @@ def test_tensorboard_gets_the_losses(tmp_path: Path) -> None:
     assert said(run) == []
 
 
-def test_wandb_writes_its_run_offline_and_asks_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def started(run: RunDir, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Train in a process of its own, as a launcher starts it: these libraries settle their places when imported."""
+    unset = ("WANDB_MODE", "WANDB_DIR", "WANDB_API_KEY", "TRACKIO_DIR")
+    environ = {name: value for name, value in os.environ.items() if name not in unset}
+    argv = [sys.executable, "-u", str(copy_code(run)), str(run.path)]
+    environ |= {"OMP_NUM_THREADS": "1", **variables}
+    return subprocess.run(argv, timeout=300, capture_output=True, text=True, env=environ)
+
+
+def test_wandb_writes_its_run_offline_and_asks_nobody(tmp_path: Path) -> None:
     pytest.importorskip("wandb", reason="wandb is not installed (62 MB): pip install wandb")
-    for name in ("WANDB_MODE", "WANDB_DIR", "WANDB_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
     run = make_run(tmp_path, ['train.trackers=["wandb"]', "train.steps=6"])
-    assert train(run) == 0
+    ended = started(run)
+    assert ended.returncode == 0, ended.stderr
     (binary,) = (run.path / "trackers" / "wandb").glob("offline-run-*/run-*.wandb")
     assert b"train/loss" in binary.read_bytes() and said(run) == []
 
 
-def test_trackio_keeps_its_numbers_in_the_run_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trackio_keeps_its_numbers_in_the_run_directory(tmp_path: Path) -> None:
     pytest.importorskip("trackio", reason="trackio is not installed (it brings gradio): pip install trackio")
     import sqlite3
 
-    monkeypatch.delenv("TRACKIO_DIR", raising=False)
     run = make_run(tmp_path, ['train.trackers=["trackio"]', "train.steps=6"])
-    assert train(run) == 0
+    ended = started(run)
+    assert ended.returncode == 0, ended.stderr
     (database,) = (run.path / "trackers").glob("*.db")
     with sqlite3.connect(database) as connection:
         dump = "\n".join(connection.iterdump())
@@ -137,11 +141,7 @@ def test_a_librarys_thread_does_not_keep_the_process_alive(tmp_path: Path) -> No
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "trackio.py").write_text(HANGS)
     run = make_run(tmp_path, ['train.trackers=["trackio"]', "train.steps=3"])
-    script = copy_code(run)
-    ended = subprocess.run(
-        [sys.executable, "-u", str(script), str(run.path)], timeout=300, capture_output=True, text=True,
-        env=os.environ | {"PYTHONPATH": str(tmp_path / "modules"), "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    ended = started(run, PYTHONPATH=str(tmp_path / "modules"))
     assert ended.returncode == 0, ended.stderr
     assert outcome(run)["outcome"] == "completed"
     (text,) = said(run)

@@ -298,6 +298,20 @@ def test_a_weighted_loss_is_divided_by_the_sum_of_the_weights() -> None:
     assert ours == pytest.approx(float(F.cross_entropy(logits, labels, weight=weights)))
 
 
+def test_label_smoothing_and_class_weights_reach_the_loss() -> None:
+    import torch
+    import torch.nn.functional as F  # noqa: N812
+
+    from runner.tasks import Classification
+
+    logits, labels = torch.tensor([[0.3, 1.0], [2.0, -1.0]]), torch.tensor([0, 1])
+    smooth = float(Classification(["a", "b"], smoothing=0.2).loss_sum(logits, labels))
+    assert smooth == pytest.approx(
+        float(F.cross_entropy(logits, labels, reduction="sum", label_smoothing=0.2))
+    )
+    assert smooth != pytest.approx(float(Classification(["a", "b"]).loss_sum(logits, labels)))
+
+
 def test_balanced_weights_have_a_mean_of_one_over_the_samples() -> None:
     from runner.tasks import balanced_weights
 
