@@ -90,3 +90,19 @@ def test_a_disk_without_room_for_two_checkpoints_is_nearly_full() -> None:
     seen = ["disk" in told.add("sample-host", disk_free_bytes=8_000_000_000) for _ in range(3)]
     assert seen == [False, False, True]
     assert "disk" not in Told().add("sample-host", disk_free_bytes=8_000_000_000)
+
+
+def heat(told: Told, now: float, slowdown: float | None = 92.0) -> bool:
+    cards = [{"temperature_c": now, "temperature_slowdown_c": slowdown}]
+    return "temperature" in told.add("sample-gpu", gpus=cards)
+
+
+def test_heat_is_told_near_the_card_s_own_limit_and_until_it_is_well_below() -> None:
+    told = Told()
+    assert [heat(told, 90) for _ in range(3)] == [False, False, True]
+    assert all(heat(told, 86) for _ in range(9))
+    assert [heat(told, 83) for _ in range(3)] == [True, True, False]
+
+
+def test_heat_without_a_known_limit_is_no_alert() -> None:
+    assert not any(heat(Told(), 99, None) for _ in range(9))
