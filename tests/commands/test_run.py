@@ -218,6 +218,7 @@ def test_a_dry_run_prints_every_choice_with_its_reason_and_makes_nothing(
         pytest.param(("run", "tiny.toml", "--set", "train.epochs=0"), "1 problem", id="a bad value"),
         pytest.param(("run", "--resume", "nope"), "there is no run nope", id="no run to resume"),
         pytest.param(("run", "tiny.toml", "--resume", "nope"), "no profile", id="profile and resume"),
+        pytest.param(("run", "tiny.toml", "--approximate"), "--resume RUN", id="inexact but not resumed"),
         pytest.param(("run", "tiny.toml", "--python", "/nowhere"), "/nowhere", id="no such interpreter"),
         pytest.param(("watch", "nope"), "there is no run nope", id="watch"),
         pytest.param(("watch", "--pid", "4194304"), "there is no process", id="watch no process"),

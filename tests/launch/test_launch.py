@@ -140,6 +140,17 @@ def test_a_stopped_run_is_resumed_where_it_was(
     assert (state.started["resumed_from_step"], state.finished["outcome"], state.step) == (5, "completed", 10)
 
 
+@pytest.mark.parametrize("approximate", [False, True])
+def test_whether_a_run_may_go_on_inexactly_reaches_the_trainer(
+    start: Start, prepared: RunDir, approximate: bool
+) -> None:
+    start("crash").process.wait(30)
+    again = resume(prepared, sys.executable, with_sampler=False, approximate=approximate)
+    assert again.process.wait(30) in (0, 1)
+    argv = again.process.args
+    assert isinstance(argv, list) and ("--approximate" in argv) is approximate and "--resume" in argv
+
+
 def test_a_complete_run_is_not_resumed(start: Start, prepared: RunDir) -> None:
     start("complete").process.wait(10)
     with pytest.raises(LaunchError, match="complete"):
