@@ -16,16 +16,24 @@ _LANGUAGE_MODEL = re.compile(
 _LANGUAGE_MODEL_NAME = re.compile(r"(?:^|_)(?:lm|llm|gpt\d?|causal|language_model)(?:_|$)", re.IGNORECASE)
 
 
+_SETTINGS = {
+    "Trainer": ("TrainingArguments",),
+    "Seq2SeqTrainer": ("Seq2SeqTrainingArguments",),
+    "SFTTrainer": ("SFTConfig", "TrainingArguments"),
+}
+"""Trainer -> what its settings are made with."""
+
+
 @rule
 def logits_pile_up(script: Script, installed: Installed) -> Iterator[Problem]:
     """Does evaluation keep a language model's logits of the whole set on the card?"""
     for trainer in script.calls:
-        if script.kind_of(trainer) != "Trainer" or "compute_metrics" not in trainer.keywords:
+        if script.kind_of(trainer) not in _SETTINGS or "compute_metrics" not in trainer.keywords:
             continue
         if "preprocess_logits_for_metrics" in trainer.keywords or trainer.has_double_star:
             continue
-        settings = [call for call in script.calls if script.kind_of(call) == "TrainingArguments"]
-        if any(
+        settings = [call for call in script.calls if script.kind_of(call) in _SETTINGS[script.kind_of(trainer)]]  # fmt: skip
+        if _may_generate(script, trainer, settings) or any(
             {"eval_accumulation_steps", "batch_eval_metrics", "prediction_loss_only"} & set(call.keywords)
             or call.has_double_star
             for call in settings
@@ -39,6 +47,18 @@ def logits_pile_up(script: Script, installed: Installed) -> Iterator[Problem]:
                 "Give preprocess_logits_for_metrics=lambda logits, labels: logits.argmax(-1), or eval_accumulation_steps."
             )
             yield problem("eval-logits-accumulate", "warn", trainer, title, advice)
+
+
+def _may_generate(script: Script, trainer: Call, settings: list[Call]) -> bool:
+    """Whether a sequence-to-sequence evaluation gives token ids in place of logits, or cannot be told not to."""
+    if script.kind_of(trainer) != "Seq2SeqTrainer":
+        return False
+    asked = [call.keywords.get("predict_with_generate") for call in settings]
+    off = [
+        node is None or script.constant(node, call.scope) is False
+        for node, call in zip(asked, settings, strict=True)
+    ]
+    return not off or not all(off)
 
 
 def _is_language_model(script: Script, trainer: Call) -> bool:
