@@ -43,6 +43,8 @@ class ListScreen(BaseScreen, Generic[Row]):
         super().__init__()
         self.rows: Sequence[Row] | None = None
         self.trouble = ""
+        self.answer: Styled | None = None
+        """What came of the last act."""
         self._is_listing = False
 
     # -- what a list is made of
@@ -172,6 +174,12 @@ class ListScreen(BaseScreen, Generic[Row]):
         return self.page(key, width) if key and self.has_page_beside else ()
 
     def _head(self, width: int, height: int) -> Sequence[Styled]:
+        said = [] if self.answer is None else indented(self.answer, width)
         if self.trouble:
-            return [Styled(line, "bold red") for line in indent(self.trouble, width, "✗ ", "  ")]
-        return self.about(width)
+            return [*said, *indented(Styled(f"✗ {self.trouble}", "bold red"), width)]
+        return [*said, *self.about(width)]
+
+
+def indented(words: Styled, width: int) -> list[Styled]:
+    """Return a sentence in as many rows as it takes."""
+    return [Styled(line, words.style) for line in indent(words.plain, width, "", "  ")]

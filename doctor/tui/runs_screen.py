@@ -14,7 +14,7 @@ from doctor.model import t
 from doctor.render.layout import display_width, human_seconds, indent, pad
 from doctor.tui.background import in_background
 from doctor.tui.confirm_screen import ConfirmScreen
-from doctor.tui.list_screen import ListScreen
+from doctor.tui.list_screen import ListScreen, indented
 from doctor.tui.messages import Answered, Glanced
 from doctor.tui.run_acts import can_resume, resume_answer, resume_question
 from doctor.tui.source import RunRow
@@ -50,7 +50,6 @@ class RunsScreen(ListScreen[RunRow]):
         self._glances: dict[str, RunView | str] = {}
         """What was seen of a run, or why it could not be."""
         self._glancing = ""
-        self._answer: Styled | None = None
 
     # -- the list
     def on_mount(self) -> None:
@@ -81,20 +80,8 @@ class RunsScreen(ListScreen[RunRow]):
         self.doctor.open_run(key)
 
     def about(self, width: int) -> Sequence[Styled]:
-        answer = self._answer
-        said = (
-            []
-            if answer is None
-            else [Styled(line, answer.style) for line in indent(answer.plain, width, "", "  ")]
-        )
-        return [
-            *said,
-            *(
-                Styled(line, style)
-                for words, style in [self._words()]
-                for line in indent(words, width, "", "")
-            ),
-        ]
+        words, style = self._words()
+        return indented(Styled(words, style), width)
 
     def _words(self) -> tuple[str, str]:
         if self.rows is None:
@@ -188,7 +175,7 @@ class RunsScreen(ListScreen[RunRow]):
 
     @on(Answered)
     def _note_answer(self, message: Answered) -> None:
-        self._answer = message.words
+        self.answer = message.words
         self.action_list()
         self.redraw_head()
 

@@ -13,7 +13,7 @@ from doctor.language import say
 from doctor.render.layout import indent, pad
 from doctor.render.text import printable_text
 from doctor.tui.background import in_background
-from doctor.tui.list_screen import ListScreen
+from doctor.tui.list_screen import ListScreen, indented
 from doctor.tui.messages import Answered, LinesRead
 from doctor.tui.source import SnapshotRow
 from doctor.tui.trouble import sentence
@@ -42,7 +42,6 @@ class SnapshotsScreen(ListScreen[SnapshotRow]):
         """What is in a snapshot, of those that were opened."""
         self.marked = ""
         """Key of the snapshot that others are compared with."""
-        self._answer: Styled | None = None
         self._is_exporting = False
         self._reading: set[str] = set()
 
@@ -66,11 +65,8 @@ class SnapshotsScreen(ListScreen[SnapshotRow]):
         return Item(row.key, rows)
 
     def about(self, width: int) -> Sequence[Styled]:
-        rows: list[Styled] = []
-        if self._answer is not None:
-            rows += [Styled(line, self._answer.style) for line in indent(self._answer.plain, width, "", "  ")]
         words, style = self._words()
-        return rows + [Styled(line, style) for line in indent(words, width, "", "")]
+        return indented(Styled(words, style), width)
 
     def _words(self) -> tuple[str, str]:
         if self._is_exporting:
@@ -145,7 +141,7 @@ class SnapshotsScreen(ListScreen[SnapshotRow]):
 
     def action_export(self) -> None:
         if not self._is_exporting:
-            self._is_exporting, self._answer = True, None
+            self._is_exporting, self.answer = True, None
             self.redraw_head()
             self._export()
 
@@ -161,6 +157,6 @@ class SnapshotsScreen(ListScreen[SnapshotRow]):
 
     @on(Answered)
     def _note_answer(self, message: Answered) -> None:
-        self._is_exporting, self._answer = False, message.words
+        self._is_exporting, self.answer = False, message.words
         self.redraw_head()
         self.action_list()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.tui.source import PlanRow, Refused
+from doctor.tui.source import PlanRow, Refused, Watcher
 from tests.tui.driving import WIDE, click_word, driven, keys_shown, press, screen_text, sees, settled
 from tests.tui.recorded import Clock, RecordedSource, RunBuilder, whole_run
 
@@ -162,3 +162,106 @@ async def test_a_list_that_cannot_be_read_says_why(source: RecordedSource) -> No
         await press(pilot, "3")
         await sees(pilot, "Permission denied")
         assert "no run here yet" not in screen_text(pilot)
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> RecordedSource:
+    half = RunBuilder(tmp_path / "half").start().steps(3).finish("stopped")
+    done = whole_run(tmp_path / "done")
+    return RecordedSource(runs=[half.run.path, done.run.path], clock=Clock(done.clock.now))
+
+
+async def test_a_stopped_run_is_resumed_from_the_list_after_a_question(stopped: RecordedSource) -> None:
+    async with driven(stopped) as pilot:
+        await settled(pilot)
+        await press(pilot, "3")
+        await sees(pilot, "half", "R Resume")
+        await press(pilot, "R", "n")
+        assert stopped.resumed == []
+        await press(pilot, "R", "y")
+        await sees(pilot, "it loads its checkpoint and goes on")
+        assert stopped.resumed == ["half"]
+        await press(pilot, "down")
+        await settled(pilot)
+        assert "Resume" not in keys_shown(pilot)  # nothing is left to do of a completed one
+
+
+async def test_a_resume_that_is_refused_says_why(stopped: RecordedSource) -> None:
+    async with driven(stopped) as pilot:
+        await settled(pilot)
+        await press(pilot, "3")
+        await sees(pilot, "half", "R Resume")
+        await click_word(pilot, "R Resume")
+        stopped.failure = Refused(("it seems to run elsewhere",))
+        await click_word(pilot, "y Resume the run")
+        await sees(pilot, "it could not be resumed: it seems to run elsewhere")
+
+
+async def test_readonly_resumes_nothing(stopped: RecordedSource) -> None:
+    async with driven(stopped, is_readonly=True) as pilot:
+        await settled(pilot)
+        await press(pilot, "3")
+        await sees(pilot, "half")
+        assert "Resume" not in keys_shown(pilot)
+        await press(pilot, "R", "y")
+        assert stopped.resumed == []
+
+
+async def test_a_wide_list_shows_the_run_under_the_cursor_at_a_glance(source: RecordedSource) -> None:
+    async with driven(source, WIDE) as pilot:
+        await settled(pilot)
+        await press(pilot, "3")
+        await sees(pilot, "step 100/100", "smoothed", "accuracy 0.96")
+        await press(pilot, "down")
+        text = await sees(pilot, "no events yet: the run has just begun")
+        assert "step 100/100" not in text
+        await press(pilot, "tab")
+        assert pilot.app.focused is not None and pilot.app.focused.id == "beside"
+        await press(pilot, "tab")
+        assert pilot.app.focused.id == "list"
+
+
+async def test_a_run_at_a_glance_that_goes_on_is_looked_at_again(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path / "live").start(steps_total=20).steps(5)
+    source = RecordedSource(runs=[run.run.path], clock=run.clock)
+    source.is_alive = True
+    async with driven(source, WIDE) as pilot:
+        await settled(pilot)
+        await press(pilot, "3")
+        await sees(pilot, "step 5/20")
+        run.steps(5, first=6)
+        await press(pilot, "r")
+        await sees(pilot, "step 10/20")
+
+
+async def test_a_run_that_cannot_be_looked_at_says_why_beside_the_list(source: RecordedSource) -> None:
+    class Unreadable(RecordedSource):
+        def watch(self, name: str) -> Watcher:
+            watcher = super().watch(name)
+            watcher.settle = self.fail  # type: ignore[method-assign]
+            return watcher
+
+        def fail(self) -> None:
+            raise PermissionError(13, "Permission denied", "events")
+
+    async with driven(Unreadable(runs=list(source.run_paths.values()), clock=source.clock), WIDE) as pilot:
+        await settled(pilot)
+        await press(pilot, "3")
+        await sees(pilot, "│ ✗ PermissionError", "runs: 2")
+
+
+async def test_the_mouse_alone_changes_plans_and_starts(source: RecordedSource) -> None:
+    async with driven(source) as pilot:
+        await settled(pilot)
+        await click_word(pilot, "2 Profiles")
+        await click_word(pilot, "quickstart")
+        await sees(pilot, "train.precision")
+        await click_word(pilot, "c Change values")
+        await sees(pilot, "train.epochs")
+        await pilot.press("4")
+        await click_word(pilot, "Plan with these")
+        await sees(pilot, "* changed here: train.epochs=4")
+        await click_word(pilot, "s Start run")
+        await click_word(pilot, "y Start the run")
+        await sees(pilot, "step 100/100")
+    assert source.started == ["quickstart train.epochs=4"]
