@@ -654,6 +654,21 @@ class DataFingerprint(Record, frozen=True):
     """Why it could not be read, or not all of it."""
 
 
+class KeptProof(Record, frozen=True):
+    """What `doctor prove RUN` kept: the first steps, computed twice, equal to the bit."""
+
+    steps: int
+    sha256: str
+    """``sha256:HEX`` over weights, batches, random state, gradients and optimizer state of each step."""
+    plan_sha256: str = ""
+    made_at: str = ""
+    level: str = ""
+    device: str = ""
+    driver: str = ""
+    torch: str = ""
+    threads: int = 0
+
+
 class RunSettings(Record, frozen=True):
     """What a run was told: from its plan.json."""
 
@@ -666,6 +681,8 @@ class RunSettings(Record, frozen=True):
     seeds: dict[str, int] = {}
     environment: dict[str, str] = {}
     """Variables set before the interpreter started."""
+    proof: KeptProof | None = None
+    """From its proof.json; None: `doctor prove RUN` was not asked."""
 
 
 class IndexLine(Record, frozen=True):

@@ -696,8 +696,15 @@ def verify_snapshot(
     level: Level = "record",
     python: str | None = None,
     tell: Callable[[str, int, int], None] | None = None,
+    proof_of: str | None = None,
+    tell_proof: Callable[[Text], None] = print,
 ) -> Verification:
-    """Hold this environment against a snapshot, down to ``level``. ``tell(package, done, total)`` while files are read."""
+    """Hold this environment against a snapshot, down to ``level``. ``tell(package, done, total)`` while files are read.
+
+    At the level ``proof`` the steps of the run or profile ``proof_of`` (default: the run that ``name`` is) are trained.
+    """
+    import msgspec
+
     from doctor.probes import Context
     from doctor.restore_nearest import kept_changes
     from doctor.snapshots.nearest import explained
@@ -706,11 +713,17 @@ def verify_snapshot(
     reference, here = snapshot_named(name), snapshot_named("here", python)
     target = Context(python=python).target
     checked = None
-    if level == "files":
+    if level in ("files", "proof"):
         from doctor.probes.rehash import check_files
 
         checked = check_files(target.site_packages, tell)
-    return explained(verify(reference, here, level, checked), kept_changes(target.prefix))
+    found = explained(verify(reference, here, level, checked), kept_changes(target.prefix))
+    if level != "proof":
+        return found
+    from doctor.verify_proof import repeat_proof
+
+    proof = repeat_proof(reference, here, proof_of or name, str(target.executable or ""), tell_proof)
+    return msgspec.structs.replace(found, proof=proof)
 
 
 def fit_snapshot(

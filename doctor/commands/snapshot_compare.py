@@ -20,9 +20,10 @@ def configure(verbs: Any) -> list[argparse.ArgumentParser]:
     verify = verbs.add_parser("verify", help=say("is this environment, byte for byte, the one in the file?"))
     verify.add_argument("file", metavar="FILE", help=say("a snapshot file, a run, or a name from `doctor snapshot list`"))  # fmt: skip
     verify.add_argument(
-        "--level", choices=("versions", "record", "files"), default="record",
-        help=say("how deep: versions, digests over what was installed (default), or every file read again"),
+        "--level", choices=("versions", "record", "files", "proof"), default="record",
+        help=say("how deep: versions, digests over what was installed (default), every file read again, or also the proof's steps trained again"),
     )  # fmt: skip
+    verify.add_argument("--proof-of", metavar="RUN|PROFILE", help=say("what to train for --level proof (default: the run that FILE is)"))  # fmt: skip
     check = verbs.add_parser("check", help=say("can another machine take this environment, and what would have to change?"))  # fmt: skip
     check.add_argument("file", metavar="FILE", help=say("a snapshot file, a run, or a name from `doctor snapshot list`"))  # fmt: skip
     check.add_argument("--target", metavar="OTHER", help=say("that machine: a snapshot file, or `here`"))
@@ -48,14 +49,16 @@ def run_diff(namespace: argparse.Namespace) -> int:
 
 def run_verify(namespace: argparse.Namespace) -> int:
     from doctor import service
-    from doctor.render.restore_lines import chosen_lines
+    from doctor.render.restore_lines import chosen_lines, proof_lines
     from doctor.render.snapshot_compare import verification_lines
 
     tell = _progress if sys.stderr.isatty() else None
-    found = service.verify_snapshot(namespace.file, namespace.level, namespace.python, tell)
+    found = service.verify_snapshot(
+        namespace.file, namespace.level, namespace.python, tell, namespace.proof_of, lambda text: print(say(text), file=sys.stderr)
+    )  # fmt: skip
     _print(namespace, found, verification_lines)
     if not namespace.json:
-        print("".join(f"{line}\n" for line in chosen_lines(found)), end="")
+        print("".join(f"{line}\n" for line in [*chosen_lines(found), *proof_lines(found)]), end="")
     return Exit.FOUND if found.differs else Exit.COULD_NOT_LOOK if found.incomplete else Exit.OK
 
 

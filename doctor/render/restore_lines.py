@@ -30,6 +30,19 @@ def chosen_lines(found: Verification) -> Iterator[str]:
         yield say(t("Of these, {count} were chosen when it was restored with --nearest.", count=found.chosen))
 
 
+def proof_lines(found: Verification) -> Iterator[str]:
+    """Yield how the proof's steps came out here."""
+    proof = found.proof
+    if proof is None:
+        return
+    if proof.why is not None:
+        yield say(t("The proof was not compared: {why}", why=say(proof.why)))
+    elif proof.differs:
+        yield say(t("Not the same bits after {steps} {steps:step|steps}: {expected} there, {found} here. `doctor prove RUN` says where they part.", steps=proof.steps, expected=proof.expected[:23], found=proof.found[:23]))  # fmt: skip
+    else:
+        yield say(t("The same bits after {steps} {steps:step|steps}: weights, batches, random state, gradients and optimizer ({found}).", steps=proof.steps, found=proof.found[:23]))  # fmt: skip
+
+
 def project_lines(done: Project, width: int) -> Iterator[str]:
     """Yield what was done with the code, and what of it is in no snapshot."""
     if not done.patched:

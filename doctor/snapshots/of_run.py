@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from doctor.model import DataFingerprint, Provenance, RunSettings, t
+from doctor.model import DataFingerprint, KeptProof, Provenance, RunSettings, t
 from doctor.probes.data_prints import fingerprint
+from doctor.proof_file import read_record
 from runner.plan import Plan, PlanError, decode_plan
 from runner.rundir import RunDir
 
@@ -22,7 +23,20 @@ def run_provenance(known: Provenance, run: RunDir) -> Provenance:
     except (OSError, PlanError) as error:
         why = error.problem if isinstance(error, PlanError) else t("{path} could not be read: {error}", path=str(run.plan), error=error.strerror or "")  # fmt: skip
         return msgspec.structs.replace(known, unread={**known.unread, "run": why})
-    return msgspec.structs.replace(known, run=settings_of(plan), data=(*known.data, *_data_of(plan, run)))
+    settings = msgspec.structs.replace(settings_of(plan), proof=proof_of(run))
+    return msgspec.structs.replace(known, run=settings, data=(*known.data, *_data_of(plan, run)))
+
+
+def proof_of(run: RunDir) -> KeptProof | None:
+    """Return what was proved of the run."""
+    record = read_record(run.path / "proof.json")
+    if record is None or record.level == "none":
+        return None
+    place = record.place
+    return KeptProof(
+        steps=record.steps, sha256=f"sha256:{record.sha256}", plan_sha256=f"sha256:{record.plan_digest}", made_at=record.made_at, level=record.level,
+        device=place.device, driver=place.driver, torch=place.torch, threads=place.threads,
+    )  # fmt: skip
 
 
 def settings_of(plan: Plan) -> RunSettings:

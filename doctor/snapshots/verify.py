@@ -16,8 +16,8 @@ from doctor.snapshots.diff_packages import contents_of, same_version
 from doctor.snapshots.differences import Difference
 from doctor.snapshots.meanings import kind_of
 
-Level = Literal["versions", "record", "files"]
-LEVELS: tuple[Level, ...] = ("versions", "record", "files")
+Level = Literal["versions", "record", "files", "proof"]
+LEVELS: tuple[Level, ...] = ("versions", "record", "files", "proof")
 Outcome = Literal["missing", "version", "bytes", "damaged", "extra", "not-compared"]
 
 
@@ -48,6 +48,21 @@ class Deviation(Record, frozen=True):
         )
 
 
+class ProofCheck(Record, frozen=True):
+    """The first steps of the snapshot's run, trained here and held against what was kept."""
+
+    steps: int = 0
+    expected: str = ""
+    found: str = ""
+    """``sha256:HEX`` over every bit of those steps; empty: not computed."""
+    why: Text | None = None
+    """Why they could not be compared."""
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.found) and self.found != self.expected
+
+
 class Verification(Record, frozen=True):
     level: Level
     """How deep was compared; less than asked where ``why`` says so."""
@@ -59,16 +74,21 @@ class Verification(Record, frozen=True):
     files: int = 0
     why: Text | None = None
     """Why packages could not be compared at all, or not as deeply as was asked."""
+    proof: ProofCheck | None = None
     chosen: int = 0
     """How many deviations are those of a restore with --nearest."""
 
     @property
     def differs(self) -> bool:
-        return any(one.counts for one in self.deviations)
+        return any(one.counts for one in self.deviations) or (self.proof is not None and self.proof.differs)
 
     @property
     def incomplete(self) -> bool:
-        return self.why is not None or any(one.outcome == "not-compared" for one in self.deviations)
+        return (
+            self.why is not None
+            or (self.proof is not None and self.proof.why is not None)
+            or any(one.outcome == "not-compared" for one in self.deviations)
+        )
 
 
 def verify(
@@ -117,7 +137,7 @@ def _of_package(
     elif level != "versions":
         contents = list(_of_content(item, mine, theirs))
         yield from contents
-        if level == "files" and not contents:
+        if level in ("files", "proof") and not contents:
             yield from _of_files(item, theirs, checked.get(item.name))
 
 
