@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import msgspec
 
@@ -40,7 +41,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     fused: bool
     threads: int
     workers: int
-    compile: bool = False
+    compile: Literal["auto"] | bool = False
+    pin_memory: bool = True
+    memory_probe: bool = False
     offload: str = "none"
     """``none``, ``optimizer`` or ``parameters``: what lies in the host's memory."""
 
@@ -67,6 +70,8 @@ def settle(profile: Profile, machine: MachineFacts) -> tuple[Settings, list[Deci
         threads=threads,
         workers=workers,
         compile=train.compile,
+        pin_memory=train.pin_memory is not False,
+        memory_probe=device == "cuda" if train.memory_probe == "auto" else train.memory_probe,
         offload=train.offload,
     )
     decisions = [

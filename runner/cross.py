@@ -29,6 +29,11 @@ def cross_problems(profile: Profile, tree: TomlTree) -> Iterator[tuple[str, Text
             )
     yield from _batch_problems(train, tree)
     yield from _placement_problems(profile, tree)
+    if train.packing and model.task != "causal-lm":
+        yield (
+            "train.packing",
+            t("{place}: texts are joined for the task causal-lm only", place=tree.place("train.packing")),
+        )
     if train.class_weights != "none" and model.task not in COUNTED:
         yield "train.class_weights", _only_classification(tree.place("train.class_weights"))
     if train.loss and model.task in (*TEXT_ONLY, "token-classification"):

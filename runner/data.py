@@ -17,13 +17,11 @@ import torch
 
 from runner.attach import allow_attach
 from runner.language_tasks import IGNORED, CausalLM, MaskedLM
-from runner.order import Window
+from runner.order import PAD_TO, Window
 from runner.seeds import seed_for
 from runner.signals import ignore_in_worker
 from runner.tasks import Task
 from runner.token_task import TokenClassification
-
-PAD_TO = 8
 
 
 class PartFacts(msgspec.Struct, kw_only=True):
@@ -93,12 +91,12 @@ class TokenStore(torch.utils.data.Dataset[dict[str, Any]]):
 class Collate:
     """Samples made into one padded batch; padding is marked by length, never by token id."""
 
-    def __init__(self, pad_id: int, task: Task | None = None, epoch: int = 0) -> None:
-        self.pad_id, self.task, self.epoch = pad_id, task, epoch
+    def __init__(self, pad_id: int, task: Task | None = None, epoch: int = 0, width: int = 0) -> None:
+        self.pad_id, self.task, self.epoch, self.width = pad_id, task, epoch, width
 
     def __call__(self, samples: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
         lengths = [len(sample["ids"]) for sample in samples]
-        width = -(-max(lengths) // PAD_TO) * PAD_TO
+        width = -(-max(self.width, *lengths) // PAD_TO) * PAD_TO
         ids = torch.full((len(samples), width), self.pad_id, dtype=torch.int64)
         mask = torch.zeros((len(samples), width), dtype=torch.int64)
         types = torch.zeros((len(samples), width), dtype=torch.int64)
@@ -131,15 +129,16 @@ class Collate:
 class Prepared:
     """The data of a run, ready to be batched."""
 
-    def __init__(self, folder: Path, facts: DataFacts, task: Task, tokenizer: Any) -> None:
-        width = task.outputs if task.problem_type == "multi_label_classification" else 0
+    def __init__(self, folder: Path, facts: DataFacts, task: Task, tokenizer: Any, width: int = 0) -> None:
+        """``width``: what every sample is padded to; 0: the longest of its batch."""
+        labels = task.outputs if task.problem_type == "multi_label_classification" else 0
         parts = [
             TokenStore(
-                folder, part, task.label_dtype, width, facts.has_types, isinstance(task, TokenClassification)
+                folder, part, task.label_dtype, labels, facts.has_types, isinstance(task, TokenClassification)
             )
             for part in ("train", "eval")
         ]
-        self.facts, self.task, self.tokenizer = facts, task, tokenizer
+        self.facts, self.task, self.tokenizer, self.width = facts, task, tokenizer, width
         self.train, self.eval = parts
 
 
@@ -159,7 +158,7 @@ def batches(
     loader = torch.utils.data.DataLoader(
         data.train if part == "train" else data.eval,
         batch_sampler=micro_batches,  # type: ignore[arg-type,unused-ignore]
-        collate_fn=Collate(data.tokenizer.pad_token_id, data.task, epoch),
+        collate_fn=Collate(data.tokenizer.pad_token_id, data.task, epoch, data.width),
         num_workers=workers,
         pin_memory=pin,
         generator=torch.Generator().manual_seed(seed_for(seed, "loader", epoch)),

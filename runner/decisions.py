@@ -72,6 +72,33 @@ _OFFLOAD = {
 }
 
 
+_COMPILE = (
+    t("asked for in the profile; for any length of text, so that a new length compiles nothing anew"),
+    t(
+        "measured before the first step on batches of a few lengths, and kept only where the run is long enough to earn "
+        "it back; what was decided is written into the run"
+    ),
+)
+
+
+def batch_decisions(profile: Profile) -> list[Decision]:
+    """Return how samples become batches, where that is not the usual way."""
+    found, train = [], profile.train
+    if train.pad_to == "max_length":
+        why = t("every sample is padded to max_length: for comparing, it only costs time and memory")
+        found.append(Decision(name="train.pad_to", value=train.pad_to, why=why))
+    if train.micro_batch_tokens:
+        why = t("micro-batches of at most so many padded positions: the same update in less memory")
+        found.append(Decision(name="train.micro_batch_tokens", value=train.micro_batch_tokens, why=why))
+    if train.packing:
+        why = t(
+            "training texts are joined into rows of exactly max_length: nothing is padded, nothing cut off; no text's "
+            "first token is predicted from the text before it"
+        )
+        found.append(Decision(name="train.packing", value=True, why=why))
+    return found
+
+
 def placement_decisions(profile: Profile) -> list[Decision]:
     """Return where model and optimizer lie, where that is not simply the device."""
     found, asked = [], profile.model.device_map
@@ -97,11 +124,11 @@ def technique_decisions(profile: Profile) -> list[Decision]:
         )
         found.append(Decision(name="model.lora", value=True, why=why))
     found += placement_decisions(profile)
+    found += batch_decisions(profile)
     if train.compile:
-        why = t(
-            "asked for in the profile; for any length of text, so that a new length compiles nothing anew"
+        found.append(
+            Decision(name="train.compile", value=train.compile, why=_COMPILE[train.compile == "auto"])
         )
-        found.append(Decision(name="train.compile", value=True, why=why))
     if train.trackers:
         why = t(
             "told beside the run's own events; one that fails is left out. W&B stays offline unless WANDB_MODE says otherwise"

@@ -24,8 +24,12 @@ class Engine:
     def __init__(self, placed: Placed, settings: Settings) -> None:
         self.placed, self.device = placed, placed.device
         # Shapes are dynamic from the start: bucketed batches have many lengths, each of which would compile again.
-        self.model: Any = torch.compile(placed.model, dynamic=True) if settings.compile else placed.model
+        self.model: Any = (
+            torch.compile(placed.model, dynamic=True) if settings.compile is True else placed.model
+        )
         self.precision = settings.precision
+        self.pins = placed.device.type == "cuda" and settings.pin_memory
+        """Batches come in page-locked memory."""
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=settings.precision == "fp16")
         self._parameters = [parameter for parameter in placed.bare.parameters() if parameter.requires_grad]
 

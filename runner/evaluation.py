@@ -30,9 +30,8 @@ def evaluate(
     loss_sum = denominator = 0.0
     order = data.eval.lengths.argsort(kind="stable")
     lots = (order[start : start + batch_size].tolist() for start in range(0, len(order), batch_size))
-    pin = engine.device.type == "cuda"
     with evaluation_mode(engine.model), engine.without_gradients():
-        for batch in batches(data, "eval", lots, -1, seed, workers, pin):
+        for batch in batches(data, "eval", lots, -1, seed, workers, engine.pins):
             if stop:
                 return None
             moved = engine.to_device(batch)

@@ -18,14 +18,43 @@ POOL_WINDOWS = 50
 """Samples are sorted by length within shuffled pools of so many windows: enough for like lengths (0.95 and
 more of the padded positions are real), little enough that every epoch mixes anew."""
 
+PAD_TO = 8
+"""Batches are padded to multiples of this: the widths that matrix units are fast at."""
+
 Window = list[list[int]]
+
+
+class Cut:
+    """How windows are cut into micro-batches: at most ``size`` samples and, where ``tokens`` is not 0, at most so many
+    padded positions. ``width``: what every sample is padded to; 0: the longest of its micro-batch."""
+
+    def __init__(self, size: int, tokens: int = 0, lengths: Sequence[int] = (), width: int = 0) -> None:
+        self.size, self.tokens, self._lengths, self._width = size, tokens, lengths, width
+
+    def padded(self, index: int) -> int:
+        """Return the positions that sample ``index`` takes when it is the longest of its micro-batch."""
+        return -(-(self._width or int(self._lengths[index])) // PAD_TO) * PAD_TO
+
+    def window(self, samples: list[int]) -> Window:
+        if not self.tokens:
+            return micro_batches(samples, self.size)
+        found: Window = [[]]
+        widest = 0
+        for index in samples:
+            wider = max(widest, self.padded(index))
+            if found[-1] and (len(found[-1]) == self.size or (len(found[-1]) + 1) * wider > self.tokens):
+                found.append([])
+                wider = self.padded(index)
+            found[-1].append(index)
+            widest = wider
+        return found
 
 
 class EpochWindows(Sequence[Window]):
     """The windows of one epoch, cut when they are asked for: one flat array of sample numbers, however many."""
 
-    def __init__(self, order: array[int], places: Sequence[int], batch_size: int, micro: int) -> None:
-        self._order, self._places, self._batch_size, self._micro = order, places, batch_size, micro
+    def __init__(self, order: array[int], places: Sequence[int], batch_size: int, cut: Cut) -> None:
+        self._order, self._places, self._batch_size, self._cut = order, places, batch_size, cut
 
     def __len__(self) -> int:
         return len(self._places)
@@ -36,9 +65,9 @@ class EpochWindows(Sequence[Window]):
     def __getitem__(self, index: slice) -> EpochWindows: ...
     def __getitem__(self, index: int | slice) -> Window | EpochWindows:
         if isinstance(index, slice):
-            return EpochWindows(self._order, self._places[index], self._batch_size, self._micro)
+            return EpochWindows(self._order, self._places[index], self._batch_size, self._cut)
         start = self._places[index] * self._batch_size
-        return micro_batches(list(self._order[start : start + self._batch_size]), self._micro)
+        return self._cut.window(list(self._order[start : start + self._batch_size]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, EpochWindows) and list(self) == list(other)
@@ -47,7 +76,14 @@ class EpochWindows(Sequence[Window]):
 
 
 def windows_of_epoch(
-    lengths: Sequence[int], seed: int, epoch: int, batch_size: int, micro_batch_size: int, bucketing: bool
+    lengths: Sequence[int],
+    seed: int,
+    epoch: int,
+    batch_size: int,
+    micro_batch_size: int,
+    bucketing: bool,
+    micro_batch_tokens: int = 0,
+    width: int = 0,
 ) -> EpochWindows:
     """Return the windows of ``epoch``, each sample in exactly one; only one window may be smaller than the
     rest.
@@ -63,7 +99,7 @@ def windows_of_epoch(
     places = array("q", range(-(-len(order) // batch_size)))
     if bucketing:
         generator.shuffle(places)  # type: ignore[arg-type,unused-ignore]
-    return EpochWindows(order, places, batch_size, micro_batch_size)
+    return EpochWindows(order, places, batch_size, Cut(micro_batch_size, micro_batch_tokens, lengths, width))
 
 
 def _sort_in_pools(order: array[int], lengths: Sequence[int], pool: int) -> None:

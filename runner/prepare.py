@@ -54,9 +54,9 @@ def prepare_data(plan: Plan, run: RunDir, note: Note, stop: StopRequest) -> Prep
     if facts is None:
         facts = _make(plan, run, note, stop)
     tokenizer = load_tokenizer(plan, run)
-    return Prepared(
-        run.data, facts, task_of(plan, facts.classes, facts.train.class_counts, tokenizer), tokenizer
-    )
+    task = task_of(plan, facts.classes, facts.train.class_counts, tokenizer)
+    width = facts.max_length if plan.profile.train.pad_to == "max_length" else 0
+    return Prepared(run.data, facts, task, tokenizer, width)
 
 
 def task_of(plan: Plan, classes: list[str], class_counts: list[int], tokenizer: Any) -> Task:

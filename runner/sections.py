@@ -135,10 +135,17 @@ class TrainSection(msgspec.Struct, frozen=True, kw_only=True):
     micro_batch_size: Positive | Literal["auto"] | None = None
     """``auto``: the largest part of ``batch_size`` that ``doctor tune`` found to fit this device."""
     accumulation: Positive | None = None
+    micro_batch_tokens: Positive | None = None
+    """No micro-batch has more padded positions than this (a single longer sample has): short samples go many at a
+    time, long ones a few. The update and its samples stay the same."""
     eval_batch_size: Positive = 64
     max_length: Annotated[int, Meta(ge=4)] = 256
     bucketing: bool = True
     """Batches of samples of like length, in shuffled order."""
+    pad_to: Literal["longest", "max_length"] = "longest"
+    """``max_length`` pads every sample to ``max_length``, as many scripts do: for comparing, it only costs."""
+    packing: bool = False
+    """For causal-lm: training texts joined, with an end token between them, into rows of exactly ``max_length``."""
     lr: Annotated[float, Meta(gt=0)] = 5e-5
     schedule: Literal["linear", "cosine", "polynomial", "constant"] = "linear"
     polynomial_power: Annotated[float, Meta(gt=0)] = 2.0
@@ -159,9 +166,14 @@ class TrainSection(msgspec.Struct, frozen=True, kw_only=True):
     loss: Annotated[str, Meta(pattern=r"^([\w.]+:\w+)?$")] = ""
     """``module:function`` of your own: takes logits and labels, returns one loss a sample."""
     freeze: list[FreezeRule] = []
-    compile: bool = False
+    compile: Literal["auto"] | bool = False
     """Let torch compile the model. Off by default: whether it gains anything is to be measured, and the first
-    steps take minutes."""
+    steps take minutes. ``auto`` measures it before the first step, where the run is long enough to earn it back."""
+    pin_memory: Literal["auto"] | bool = "auto"
+    """Batches in page-locked memory, from where a GPU copies while it computes."""
+    memory_probe: Literal["auto"] | bool = "auto"
+    """Try the largest micro-batch before the first step, without an update, so that memory is short now or never.
+    ``auto``: on a GPU."""
     trackers: list[Literal["tensorboard", "wandb", "trackio"]] = []
     """Told of every step and evaluation as well; one that fails is left out and the run goes on."""
     label_smoothing: Share = 0.0

@@ -97,10 +97,12 @@ class Trainer(Workbench):
             self.train.batch_size,
             self.state.micro_batch_size,
             self.train.bucketing,
+            self.train.micro_batch_tokens or 0,
+            self.data.width,
         )
 
     def _stream(self, windows: EpochWindows, epoch: int) -> Any:
-        pin, workers = self.engine.device.type == "cuda", self.settings.workers
+        pin, workers = self.engine.pins, self.settings.workers
         return batches(self.data, "train", MicroBatches(windows), epoch, self.seed, workers, pin)
 
     def _window_fits(self, window: Window, stream: Any, epoch: int) -> bool:
