@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import re
 import urllib.error
 import urllib.request
 import zipfile
@@ -78,6 +79,21 @@ class _Remote(io.RawIOBase):
         room[: len(raw)] = raw
         self._at += len(raw)
         return len(raw)
+
+
+# cmake-3.27.4.1.data/scripts/cmake,sha256=...    lib-1.0.data/purelib/lib/x.py,sha256=...
+_DATA_ROW = re.compile(rb"^[^/\n]+\.data/(?P<where>[a-z]+)/(?P<rest>[^\n]*)\n?", re.MULTILINE)
+
+
+def as_installed(record: bytes) -> bytes:
+    """Return a wheel's RECORD as installers leave it: what lies in site-packages, under the path it has there.
+
+    Scripts, headers and data go elsewhere (``../../../bin/cmake``); purelib and platlib go in.
+    """
+    return _DATA_ROW.sub(
+        lambda row: row["rest"] + b"\n" if row["where"] in (b"purelib", b"platlib") else b"",
+        record.replace(b"\r\n", b"\n"),
+    )
 
 
 def read_record(url: str, fetch: Fetch = fetch_range) -> bytes | None:

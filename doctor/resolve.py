@@ -16,7 +16,7 @@ from typing import Any
 from doctor.model import Content, IndexLine, Snapshot, Text, t
 from doctor.probes.record_digest import record_digest
 from doctor.redact_secrets import without_secrets
-from doctor.remote_wheel import read_record
+from doctor.remote_wheel import as_installed, read_record
 from doctor.restore_commands import installer_environ, our_uv
 from doctor.snapshots.diff_packages import contents_of
 from doctor.snapshots.formats.sources import Source, sources
@@ -164,7 +164,7 @@ def _is_same(url: str, content: Content) -> bool | None:
     if by_metadata is not None or not content.record_sha256 or not url.endswith(".whl"):
         return by_metadata
     record = read_record(url)
-    return None if record is None else record_digest(record)[0] == content.record_sha256
+    return None if record is None else record_digest(as_installed(record))[0] == content.record_sha256
 
 
 def _same_metadata(url: str, expected: str) -> bool | None:

@@ -123,12 +123,13 @@ def installer_environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def reason_of(said: Sequence[str]) -> str:
-    """Return the line that says why a command failed: of uv's, the deepest cause."""
+    """Return the line that says why a command failed: of uv's causes, the first and the deepest."""
     lines = [line.strip() for line in said if line.strip()]
     errors = [line for line in lines if "ERROR" in line or "error:" in line.lower()]
     causes = [line.removeprefix("cause: ") for line in lines if line.startswith("cause: ")]
     full = [line for line in lines if "No space left on device" in line]
-    return (full or causes or errors or lines or ["?"])[-1]
+    told = [": ".join(dict.fromkeys((causes[0], causes[-1])))] if causes else []
+    return (full or told or errors or lines or ["?"])[-1]
 
 
 def our_uv() -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from doctor.probes.record_digest import record_digest
-from doctor.remote_wheel import LIMIT_BYTES, read_record
+from doctor.remote_wheel import LIMIT_BYTES, as_installed, read_record
 from tests.snapshots.wheels import contents_of, make_wheel
 
 
@@ -82,3 +82,9 @@ def test_a_server_that_sends_without_end_is_left() -> None:
         return b"x" * (LIMIT_BYTES + 1), 1 << 40
 
     assert read_record("https://h.example/one.whl", endless) is None
+
+
+def test_what_a_wheel_puts_elsewhere_is_not_what_is_compared() -> None:
+    record = b"lib/x.py,sha256=A,1\r\nlib-1.data/purelib/lib/y.py,sha256=B,1\r\nlib-1.data/scripts/lib,sha256=C,1\r\nlib-1.data/data/share/z,sha256=D,1\r\nlib-1.dist-info/RECORD,,\r\n"
+    left = b"lib/x.py,sha256=A,1\nlib/y.py,sha256=B,1\n../../../bin/lib,sha256=E,1\n../../../share/z,sha256=D,1\nlib-1.dist-info/RECORD,,\nlib-1.dist-info/INSTALLER,sha256=F,3\n"
+    assert record_digest(as_installed(record)) == record_digest(left) and record_digest(left)[1] == 2

@@ -60,7 +60,7 @@ def test_an_export_of_a_run_keeps_its_proof(run: RunDir) -> None:
     kept = kept_in(capture.from_run(str(run.path)))
     assert kept is not None and (kept.steps, kept.sha256, kept.torch, kept.threads) == (
         2,
-        "a" * 64,
+        "sha256:" + "a" * 64,
         "2.13.0",
         1,
     )
