@@ -1,4 +1,4 @@
-"""The full-screen view: which screens there are, the keys that work everywhere, and how it is started."""
+"""The full-screen view: the keys that work everywhere, and how it is started."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
@@ -17,20 +17,20 @@ from doctor.commands import CommandError, Exit
 from doctor.language import current_language, say, use_language
 from doctor.settings import save_setting
 from doctor.tui.base_screen import BaseScreen
-from doctor.tui.source import Examination, Source
+from doctor.tui.navigation import Navigation
+from doctor.tui.source import Source
 from doctor.tui.widgets.bar import shown_bindings
 from runner.text import t
 
 if TYPE_CHECKING:
     from doctor.process_watch import ProcessWatcher
-    from doctor.tui.fix_screen import FixScreen
 
 THEMES = ("ansi-dark", "textual-ansi")
 """First one that this textual has. The terminal's 16 colours on its own background: fewest bytes over SSH,
 right on a light terminal too, and with NO_COLOR truly without colour (other themes become greys)."""
 
 
-class DoctorApp(App[int]):
+class DoctorApp(Navigation):
     """Asks ``source`` and shows the answers; ``clock`` is wall time in seconds since the epoch."""
 
     TITLE = "doctor"
@@ -64,72 +64,10 @@ class DoctorApp(App[int]):
         self.theme = next((name for name in THEMES if name in self.available_themes), self.theme)
 
     async def on_mount(self) -> None:
-        self.add_mode("check", _check_screen)
-        self.add_mode("profiles", _profiles_screen)
-        self.add_mode("runs", _runs_screen)
-        self.add_mode("snapshots", _snapshots_screen)
+        self.add_screens()
         await self.switch_mode("runs" if self._first_run else "check")
         if self._first_run:
             self.open_run(self._first_run)
-
-    # -- screens -------------------------------------------------------------------------
-    async def action_go(self, mode: str) -> None:
-        """Show a screen; asked for while it stands under another (a run, help), it comes to the top."""
-        if self.current_mode != mode:
-            await self.switch_mode(mode)
-        elif len(self.screen_stack) > 1 and not self.screen.is_modal:
-            await self.pop_screen()
-
-    def open_run(self, name: str) -> None:
-        """Watch a run; its screen lies over the list of runs."""
-        from doctor.tui.run_screen import RunScreen
-
-        async def show() -> None:
-            if self.current_mode != "runs":
-                await self.switch_mode("runs")
-            if isinstance(self.screen, RunScreen):
-                await self.pop_screen()
-            await self.push_screen(RunScreen(name))
-
-        self.call_later(show)
-
-    def close_run(self) -> None:
-        """Leave a run's screen for the list of runs. The run is not touched."""
-        if len(self.screen_stack) > 1:
-            self.pop_screen()
-
-    def open_fix(self, examination: Examination, finding_id: str, subject: str) -> None:
-        """Show a finding's cure over the machine's screen."""
-        from doctor.tui.fix_screen import FixScreen
-
-        self.push_screen(FixScreen(examination, finding_id, subject))
-
-    def close_fix(self, screen: FixScreen) -> None:
-        """Leave a cure; what it changed stands on the machine's screen."""
-        from doctor.tui.check_screen import CheckScreen
-        from doctor.tui.messages import Examined
-
-        self.pop_screen()
-        if screen.is_changed and isinstance(self.screen, CheckScreen):
-            self.screen.post_message(Examined(screen.examination))
-
-    def open_comparison(self, a: str, b: str) -> None:
-        """Show two runs side by side over the list of runs."""
-        from doctor.tui.compare_screen import CompareScreen
-
-        self.push_screen(CompareScreen(a, b))
-
-    def open_difference(self, a: str, b: str) -> None:
-        """Show what differs between two snapshots over the list of them."""
-        from doctor.tui.difference_screen import DifferenceScreen
-
-        self.push_screen(DifferenceScreen(a, b))
-
-    def action_help(self) -> None:
-        from doctor.tui.help_screen import HelpScreen
-
-        if not isinstance(self.screen, HelpScreen):
-            self.push_screen(HelpScreen())
 
     def action_language(self) -> None:
         """Change the language, here and for every later command; where the home cannot be written, here only."""
@@ -172,30 +110,6 @@ class DoctorApp(App[int]):
 
     def _press(self, key: str) -> Callable[[], None]:
         return lambda: self.simulate_key(key)
-
-
-def _check_screen() -> Screen[Any]:
-    from doctor.tui.check_screen import CheckScreen
-
-    return CheckScreen()
-
-
-def _profiles_screen() -> Screen[Any]:
-    from doctor.tui.profiles_screen import ProfilesScreen
-
-    return ProfilesScreen()
-
-
-def _snapshots_screen() -> Screen[Any]:
-    from doctor.tui.snapshots_screen import SnapshotsScreen
-
-    return SnapshotsScreen()
-
-
-def _runs_screen() -> Screen[Any]:
-    from doctor.tui.runs_screen import RunsScreen
-
-    return RunsScreen()
 
 
 class _no_color_kept:  # noqa: N801 - reads as what it does

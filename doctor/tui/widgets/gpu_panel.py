@@ -11,7 +11,8 @@ from doctor.language import say
 from doctor.render.layout import human_bytes, human_seconds, indent
 from doctor.tui.view import RunView
 from doctor.tui.widgets.foretold import foretold_rows
-from doctor.tui.widgets.panel_rows import bar_row, label_row, memory_row, unknown, unread_rows
+from doctor.tui.widgets.gpu_processes import process_rows
+from doctor.tui.widgets.panel_rows import bar_row, label_row, memory_row, plain, unknown, unread_rows
 from doctor.tui.words import one_line
 from runner.events import number
 from runner.strings import printable
@@ -41,7 +42,7 @@ def gpu_rows(view: RunView, width: int) -> Iterator[Styled]:
         for card in cards:
             yield from _block(card, view, width) if len(cards) < CARDS_IN_ONE_ROW else _row(card)
         yield from _missing(cards, width)
-        yield from _processes(view, width)
+        yield from process_rows(view, width)
     elif view.gpus.get("why"):
         yield from unknown(say(t("could not be read: {why}", why=one_line(view.gpus["why"]))), width)
     elif view.gpus:
@@ -62,7 +63,7 @@ def _age(view: RunView, width: int) -> Iterator[Styled]:
 
 # -- one card
 def _block(card: dict[str, Any], view: RunView, width: int) -> Iterator[Styled]:
-    yield Styled(f"{_index(card)}  {printable(str(card.get('name') or 'GPU'))}")
+    yield Styled(f"{plain(card.get('index'))}  {printable(str(card.get('name') or 'GPU'))}")
     utilization = number(card.get("utilization_pct"))
     if utilization is not None:
         yield bar_row(say("utilisation"), f"{utilization:.0f} %", utilization / 100, width)
@@ -86,16 +87,12 @@ def _value(raw: Any) -> float | None:
     return float(raw) if isinstance(raw, bool) else number(raw)
 
 
-def _index(record: dict[str, Any], key: str = "index") -> str:
-    return printable(str(record.get(key, "?")))
-
-
 def _row(card: dict[str, Any]) -> Iterator[Styled]:
     """Yield one card in one row: index, utilisation, memory, temperature, power, clock, throttling."""
     utilization = number(card.get("utilization_pct"))
     used, total = number(card.get("memory_used_bytes")), number(card.get("memory_total_bytes"))
     share = "  ?  " if utilization is None else f"{utilization:3.0f} %"
-    row = Styled.assemble((f"{_index(card):>2} ", "bold"), (share, "bold"), "  ")
+    row = Styled.assemble((f"{plain(card.get('index')):>2} ", "bold"), (share, "bold"), "  ")
     row.append(f"{human_bytes(used)} / {human_bytes(total)}  " + " · ".join(_heat(card)))
     bad = [reason for reason in _reasons(card) if reason not in NORMAL_REASONS]
     if bad:
@@ -188,29 +185,6 @@ def _missing(cards: list[dict[str, Any]], width: int) -> Iterator[Styled]:
     if absent and not all(card.get("error") for card in cards):
         words = say(t("not sampled in this run: {names}", names=", ".join(absent)))
         yield from (Styled(line, "dim") for line in indent(words, width, "", "  "))
-
-
-# -- processes
-def _processes(view: RunView, width: int) -> Iterator[Styled]:
-    processes = view.gpus.get("processes")
-    if not isinstance(processes, list):
-        why = one_line(view.gpus.get("processes_why")) or say("not sampled in this run")
-        yield from unknown(say(t("processes on the GPU: {why}", why=why)), width)
-        return
-    yield Styled(say("Processes on the GPU"), "bold")
-    if not processes:
-        yield Styled(say("none"), "dim")
-    for process in (one for one in processes if isinstance(one, dict)):
-        used = human_bytes(number(process.get("used_bytes")))
-        row = Styled.assemble(
-            (f"{_index(process, 'gpu_index'):>2} ", "bold"), f"{_index(process, 'pid'):>8} {used:>8}  "
-        )
-        command = process.get("command")
-        if command is None:
-            row.append("? " + say("of someone outside this container"), "magenta")
-        else:
-            row.append(printable(str(command)))
-        yield row
 
 
 # -- what was promised

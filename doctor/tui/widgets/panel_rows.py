@@ -17,6 +17,11 @@ LABEL_WIDTH = 14
 NEARLY_FULL = 0.95
 
 
+def plain(value: Any) -> str:
+    """Return a value of an event as text that no terminal takes for a command; ``?`` where there is none."""
+    return "?" if value is None else printable(str(value))
+
+
 def label_row(label: str, value: str, style: str = "") -> Styled:
     return Styled.assemble((pad(label, LABEL_WIDTH), style or "dim"), (value, style))
 
