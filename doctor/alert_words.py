@@ -59,7 +59,8 @@ def end_of(state: RunState, status: str, run: str, hidden: tuple[str, ...] = ())
         parts.append(f"{say('loss')} {figure(loss)}")
     metrics = state.finished.get("metrics")
     pairs = metrics.items() if isinstance(metrics, dict) else ()
-    parts += [f"{name} {figure(number(value))}" for name, value in pairs]
+    names = {"loss": say("eval loss")}
+    parts += [f"{names.get(name, name)} {figure(number(value))}" for name, value in pairs]
     error = words_of(state.finished.get("error") or _last_failure(state))
     line = next((line for line in reversed(error.splitlines()) if line.strip()), "")
     return _message(kind, level, run, "\n".join([" · ".join(parts), *filter(None, [line.strip()])]), hidden)
