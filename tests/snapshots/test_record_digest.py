@@ -37,7 +37,7 @@ def test_the_order_of_rows_does_not_count() -> None:
     [
         "pkg/__pycache__/a.cpython-311.pyc,,", "../../../bin/tool,sha256=ZZ,10", "/etc/thing,sha256=ZZ,10",
         "pkg-1.dist-info/INSTALLER,sha256=ZZ,4", "pkg-1.dist-info/REQUESTED,sha256=ZZ,0", "pkg-1.dist-info/RECORD,,",
-        "pkg-1.dist-info/direct_url.json,sha256=ZZ,9", "pkg-1.dist-info/uv_build.json,sha256=ZZ,9", "",
+        "pkg-1.dist-info/direct_url.json,sha256=ZZ,9", "pkg-1.dist-info/uv_build.json,sha256=ZZ,9", "pkg/data/,sha256=ZZ,0", "",
     ],
 )  # fmt: skip
 def test_what_installers_add_does_not_count(row: str) -> None:
