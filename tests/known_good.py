@@ -222,8 +222,20 @@ def prove(name: str, links: str | None) -> Snapshot:
     doctor = [sys.executable, "-m", "doctor", "snapshot"]
     with tempfile.TemporaryDirectory() as work:
         venv = Path(work) / "venv"
+        installer = (
+            "pip" if links else "uv"
+        )  # uv ends where an index does not answer, pip goes on to the folder
         _call(
-            *doctor, "restore", name, "--venv", str(venv), "--yes", "--untested", "--installer", "uv", *more
+            *doctor,
+            "restore",
+            name,
+            "--venv",
+            str(venv),
+            "--yes",
+            "--untested",
+            "--installer",
+            installer,
+            *more,
         )
         said = _call(*doctor, "verify", name, "--python", str(venv), "--level", "files")
         print(said, file=sys.stderr)
