@@ -18,6 +18,7 @@ import torch
 from runner.attach import allow_attach
 from runner.language_tasks import IGNORED, CausalLM, MaskedLM
 from runner.order import PAD_TO, Window
+from runner.packing import positions_of
 from runner.seeds import seed_for
 from runner.signals import ignore_in_worker
 from runner.tasks import Task
@@ -71,6 +72,9 @@ class TokenStore(torch.utils.data.Dataset[dict[str, Any]]):
         self.per_token = per_token
         """A label a token: labels lie as ids do."""
         self.types = mapped("types", "int8") if has_types else None
+        packed = (folder / f"{part}.starts.bin").is_file()
+        self.starts = mapped("starts", "int8") if packed else None
+        """Of rows that texts were packed into: 1 where a text begins."""
         self.lengths = numpy.diff(self.offsets)
 
     def __len__(self) -> int:
@@ -82,6 +86,7 @@ class TokenStore(torch.utils.data.Dataset[dict[str, Any]]):
         return {
             "ids": self.ids[start:end],
             "types": types,
+            "starts": None if self.starts is None else self.starts[start:end],
             "label": self.labels[start:end] if self.per_token else self.labels[index],
             "row": self.rows[index],
             "index": index,
@@ -115,6 +120,8 @@ class Collate:
             batch["token_type_ids"] = types
         if isinstance(self.task, (CausalLM, MaskedLM)):
             self.task.finish_batch(batch, [int(sample["index"]) for sample in samples], self.epoch)
+        if samples[0].get("starts") is not None:
+            part_texts(batch, [sample["starts"] for sample in samples])
         return batch
 
     def _labels(self, samples: Sequence[dict[str, Any]], width: int) -> torch.Tensor:
@@ -124,6 +131,21 @@ class Collate:
         for row, sample in enumerate(samples):
             labels[row, : len(sample["label"])] = torch.from_numpy(sample["label"].copy())
         return labels
+
+
+def part_texts(batch: dict[str, torch.Tensor], starts: Sequence[Any]) -> None:
+    """Make packed rows of a batch texts apart: positions count from each text's beginning, by which attention is parted
+    too where the model can, and no first token of a text is a label."""
+    width = batch["input_ids"].shape[1]
+    positions = torch.zeros_like(batch["input_ids"])
+    for row, its in enumerate(starts):
+        padded = numpy.zeros(width, "int8")
+        padded[: len(its)] = its
+        if len(its) < width:
+            padded[len(its)] = 1  # what pads is apart from the texts as well
+        positions[row] = torch.from_numpy(positions_of(padded))
+        batch["labels"][row, : len(its)][torch.from_numpy(its.copy()) == 1] = IGNORED
+    batch["position_ids"] = positions
 
 
 class Prepared:

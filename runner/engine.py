@@ -50,7 +50,13 @@ class Engine:
         return {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
 
     def logits(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        inputs = {name: tensor for name, tensor in batch.items() if name not in ("labels", "rows")}
+        inputs: dict[str, Any] = {
+            name: tensor for name, tensor in batch.items() if name not in ("labels", "rows")
+        }
+        if "position_ids" in inputs:
+            # transformers parts packed texts by their positions, but only without a mask and without a cache.
+            del inputs["attention_mask"]
+            inputs["use_cache"] = False
         with self.autocast():
             return self.model(**inputs).logits  # type: ignore[no-any-return,unused-ignore]
 

@@ -22,6 +22,8 @@ import msgspec
 #
 # run-started    device, precision, steps_total, epochs, samples_total, resumed_from_step (absent: fresh), model, torch,
 #                parameters, pid, hostname, world_size (processes that train together; absent: one, or not told)
+# preparing      what ("tokenising"), part ("train" "eval"), rows, rows_total, tokens, seconds, rows_per_s, characters_per_s,
+#                eta_seconds (of this part; absent or null: not known)
 # step           loss, lr, grad_norm, samples, tokens, padded_tokens, epoch, seconds, split {data, forward, backward, optimizer}
 #                non_finite: losses that were no numbers since the event before, counted one by one (a callback's)
 #                (step = optimizer updates done, counted from 1; seconds since the previous step event's update)
@@ -48,7 +50,7 @@ import msgspec
 #                looks (at the trainer's main thread), phases {name: share of looks}, places [{phase, function, file, line,
 #                share}] in the user's own code, trees [{process, nodes [[depth, function, file, line, share]]}], why and trouble (its class, see doctor/stacks.py) where there are none
 KINDS = (
-    "run-started", "step", "evaluation", "checkpoint", "memory", "note", "run-finished",
+    "run-started", "preparing", "step", "evaluation", "checkpoint", "memory", "note", "run-finished",
     "sample-host", "sample-gpu", "sample-stacks", "on-finish", "output",
 )  # fmt: skip
 

@@ -42,6 +42,16 @@ class Journal:
         self.write("note", step, level=level, text=msgspec.to_builtins(text))
         self.say(f"{level}: {text}")
 
+    def preparing(self, data: dict[str, Any]) -> None:
+        """Write and say how far the preparation of the data is."""
+        self.write("preparing", None, **data)
+        eta = data.get("eta_seconds")
+        left = f", {eta:.0f} s left" if eta else ""
+        self.say(
+            f"{data['what']} {data['part']}: {data['rows']} of {data['rows_total']} rows, "
+            f"{data['rows_per_s']:.0f} rows/s, {data['characters_per_s'] / 1e6:.2f} MB/s{left}"
+        )
+
     def say(self, line: str) -> None:
         sys.stdout.write(f"{line}\n")
 

@@ -1,11 +1,14 @@
-"""Rows made into token ids, once a run, in ``RUN_DIR/data``; a resumed run reads the same ids back, with
-proof.
+"""Rows made into token ids, in ``RUN_DIR/data``; a resumed run reads the same ids back, with proof, and another run of
+the same data, tokenizer and settings takes them from the cache.
 
 Rows stream through: texts are not kept, ids go to flat files, so memory does not grow with the data.
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,9 +19,11 @@ import torch
 
 from runner.build import load_tokenizer
 from runner.data import DataFacts, PartFacts, Prepared
+from runner.encoded import RowEncoder
 from runner.inputs import InputError, file_sha256
 from runner.labels import EVAL, TRAIN
 from runner.language_tasks import CausalLM, MaskedLM
+from runner.packing import Packer
 from runner.plan import Plan
 from runner.profile import COUNTED
 from runner.rows import ReadingNotes, Row, as_tagged
@@ -26,11 +31,13 @@ from runner.rundir import RunDir
 from runner.seen import RowDigest
 from runner.signals import StopRequest
 from runner.sources import source_rows
-from runner.store import StoreWriter, token_notes
+from runner.store import Position, StoreWriter, token_notes
 from runner.survey import Survey, survey_rows
 from runner.survey_notes import survey_notes
 from runner.tasks import Task, WithOwnLoss, balanced_weights, make_task
 from runner.text import Text, t
+from runner.token_cache import LAYOUT, TokenCache, cache_folder
+from runner.tokenising import Progress, Tell, read_progress, write_rows
 from runner.user_code import import_function
 
 TOKENISE_ROWS = 512
@@ -43,8 +50,12 @@ class Stopped(Exception):  # noqa: N818 (not an error)
     """Somebody asked the run to stop before there was anything to save."""
 
 
-def prepare_data(plan: Plan, run: RunDir, note: Note, stop: StopRequest) -> Prepared:
+def prepare_data(
+    plan: Plan, run: RunDir, note: Note, stop: StopRequest, tell: Tell = lambda data: None
+) -> Prepared:
     """Return the run's data, made now or, for a resumed run, read back and compared with its hashes.
+
+    ``tell`` takes the data of ``preparing`` events: how far and how fast it goes.
 
     Raises:
         InputError: data that cannot be used, or prepared data that was changed since.
@@ -52,7 +63,7 @@ def prepare_data(plan: Plan, run: RunDir, note: Note, stop: StopRequest) -> Prep
     """
     facts = _read_back(plan, run)
     if facts is None:
-        facts = _make(plan, run, note, stop)
+        facts = _make(plan, run, note, stop, tell)
     tokenizer = load_tokenizer(plan, run)
     task = task_of(plan, facts.classes, facts.train.class_counts, tokenizer)
     width = facts.max_length if plan.profile.train.pad_to == "max_length" else 0
@@ -99,33 +110,110 @@ def _read_back(plan: Plan, run: RunDir) -> DataFacts | None:
     return facts
 
 
-def _make(plan: Plan, run: RunDir, note: Note, stop: StopRequest) -> DataFacts:
+def _make(plan: Plan, run: RunDir, note: Note, stop: StopRequest, tell: Tell) -> DataFacts:
     survey = survey_rows(plan.profile, source_rows)
     for level, sentence in survey_notes(survey):
         note(level, sentence)
     tokenizer = load_tokenizer(plan, run, lambda: _training_texts(plan, survey, stop))
     max_length = usable_length(plan, tokenizer, note)
-    making = run.path / "data.making"
-    shutil.rmtree(making, ignore_errors=True)
-    making.mkdir()
     task = task_of(plan, survey.classes, [1] * len(survey.classes), tokenizer)
-    parts = {
-        name: _write_part(making, name, fate, plan, survey, tokenizer, task, max_length, stop)
-        for name, fate in (("train", TRAIN), ("eval", EVAL))
-    }
-    facts = DataFacts(
-        plan_digest=plan.digest,
-        classes=survey.classes,
-        has_types=has_types(plan, tokenizer),
-        max_length=max_length,
-        train=parts["train"],
-        eval=parts["eval"],
-    )
-    (making / "data.json").write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1))
+    making = run.path / "data.making"
+    cache, key = TokenCache(cache_folder(os.environ)), key_of(plan, run, survey, max_length)
+    found = cache.take(key, making)
+    for level, sentence in cache.said:
+        note(level, sentence)
+    try:
+        parts = found or _tokenise(
+            plan, making, key, survey, _encoders(plan, tokenizer, task, max_length), stop, tell
+        )
+        facts = DataFacts(
+            plan_digest=plan.digest, classes=survey.classes, has_types=has_types(plan, tokenizer),
+            max_length=max_length, train=parts["train"], eval=parts["eval"],
+        )  # fmt: skip
+        (making / "data.json").write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1))
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise InputError(t("{path}: no room for the prepared rows ({free} MB free); put the run on a larger disk with "
+                           "--run-dir", path=str(run.path), free=shutil.disk_usage(run.path).free >> 20)) from error  # fmt: skip
+    (making / "progress.json").unlink(missing_ok=True)
     making.rename(run.data)
+    if found is None and (why := cache.keep(key, parts, run.data)) is not None:
+        note("info", why)
     for level, sentence in token_notes(facts):
         note(level, sentence)
     return facts
+
+
+def _encoders(plan: Plan, tokenizer: Any, task: Task, max_length: int) -> dict[str, RowEncoder]:
+    """Return who tokenises each part; texts that will be packed are not cut."""
+    paired = bool(plan.profile.data.text_pair)
+    return {
+        name: RowEncoder(task, tokenizer, max_length, paired, has_types(plan, tokenizer), whole)
+        for name, whole in (("train", plan.profile.train.packing), ("eval", False))
+    }
+
+
+def _tokenise(
+    plan: Plan, making: Path, key: str, survey: Survey, encoders: dict[str, RowEncoder], stop: StopRequest, tell: Tell
+) -> dict[str, PartFacts]:  # fmt: skip
+    """Write the files of both parts into ``making``, going on where an earlier start of just this broke off."""
+    progress = read_progress(making, key)
+    if progress is None:
+        shutil.rmtree(making, ignore_errors=True)
+        making.mkdir()
+        progress = Progress(key=key)
+    for name, fate in (("train", TRAIN), ("eval", EVAL)):
+        if name in progress.done:
+            continue
+        position = progress.position if progress.part == name else None
+        encoder = encoders[name]
+        packer = Packer(encoder.max_length, end_token(encoder.tokenizer)) if encoder.whole else None
+        writer = StoreWriter(making, name, encoder.task, encoder.has_types, packer, position)
+
+        def keep(at: Position, name: str = name, progress: Progress = progress) -> None:
+            progress.part, progress.position = name, at
+            progress.save(making)
+
+        def told(data: dict[str, Any], name: str = name) -> None:
+            tell({"what": "tokenising", "part": name, **data})
+
+        rows = chosen_rows(plan, survey, fate, stop)
+        progress.done[name] = write_rows(
+            rows, survey.count(fate), encoder, writer, plan.settings.threads, told, keep
+        )
+        progress.part, progress.position = "", None
+    return progress.done
+
+
+def end_token(tokenizer: Any) -> int | None:
+    """Return what ends a text in this tokenizer's words; None: it has no such token."""
+    for token in (tokenizer.eos_token_id, tokenizer.sep_token_id):
+        if token is not None:
+            return int(token)
+    return None
+
+
+def key_of(plan: Plan, run: RunDir, survey: Survey, max_length: int) -> str:
+    """Return a hash of everything that decides the ids: the rows, which of them, the tokenizer, the settings."""
+    import tokenizers
+    import transformers
+
+    model, data = plan.profile.model, plan.profile.data
+    content = {
+        "rows": {part: digest.hex() for part, digest in survey.digests.items()},
+        "fate": {part: hashlib.sha256(fate).hexdigest() for part, fate in survey.fate.items()},
+        "classes": survey.classes,
+        "task": model.task,
+        "max_length": max_length,
+        "paired": bool(data.text_pair),
+        "packing": plan.profile.train.packing,
+        "tokenizer": {
+            path.name: file_sha256(path) for path in sorted(run.tokenizer.iterdir()) if path.is_file()
+        },
+        "made_by": [LAYOUT, tokenizers.__version__, transformers.__version__],
+    }
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
 
 
 def chosen_rows(plan: Plan, survey: Survey, fate: int, stop: StopRequest) -> Iterator[tuple[int, Row]]:
@@ -164,27 +252,3 @@ def usable_length(plan: Plan, tokenizer: Any, note: Note) -> int:
 def has_types(plan: Plan, tokenizer: Any) -> bool:
     """Do the model's inputs tell the first text of a pair from the second?"""
     return bool(plan.profile.data.text_pair) and "token_type_ids" in tokenizer.model_input_names
-
-
-def _write_part(
-    folder: Path,
-    name: str,
-    fate: int,
-    plan: Plan,
-    survey: Survey,
-    tokenizer: Any,
-    task: Task,
-    max_length: int,
-    stop: StopRequest,
-) -> PartFacts:
-    paired = bool(plan.profile.data.text_pair)
-    writer = StoreWriter(folder, name, task, tokenizer, max_length, paired, has_types(plan, tokenizer))
-    held: list[tuple[int, Row]] = []
-    for item in chosen_rows(plan, survey, fate, stop):
-        held.append(item)
-        if len(held) == TOKENISE_ROWS:
-            writer.add(held)
-            held = []
-    if held:
-        writer.add(held)
-    return writer.close()

@@ -30,6 +30,9 @@ class RowDigest:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def hex(self) -> str:
+        return self._hash.hexdigest()
+
 
 class SeenTexts:
     """Maps a text's key to a small number (its label's); open addressing over two flat arrays."""

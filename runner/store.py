@@ -2,89 +2,113 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy
 
 from runner.data import DataFacts, PartFacts
-from runner.inputs import InputError, file_sha256
-from runner.language_tasks import IGNORED
-from runner.rows import Row
+from runner.encoded import Encoded
+from runner.inputs import file_sha256
+from runner.packing import Packed, Packer
 from runner.tasks import Task
 from runner.text import Text, t
-from runner.token_task import TokenClassification, on_first_tokens
+
+
+class Position(msgspec.Struct, kw_only=True):
+    """How far a part is written: enough to go on from there."""
+
+    taken: int = 0
+    """Rows of the part that were tokenised."""
+    characters: int = 0
+    facts: PartFacts
+    sizes: dict[str, int] = {}
+    waiting: list[list[int]] = []
+    """See :meth:`runner.packing.Packer.waiting`."""
 
 
 class StoreWriter:
-    """Appends tokenised rows to the flat files of one part."""
+    """Appends encoded chunks to the flat files of one part; ``position`` continues one that was broken off."""
 
     def __init__(
-        self,
-        folder: Path,
-        part: str,
-        task: Task,
-        tokenizer: Any,
-        max_length: int,
-        paired: bool,
-        has_types: bool,
-    ) -> None:
-        if isinstance(task, TokenClassification) and not tokenizer.is_fast:
-            raise InputError(t("token-classification: this tokenizer does not say which word a token is of; "
-                               "take a model with a fast tokenizer"))  # fmt: skip
-        self.folder, self.task, self.tokenizer, self.max_length = folder, task, tokenizer, max_length
-        self.paired = paired
-        self.names = {name: f"{part}.{name}.bin" for name in ("ids", "offsets", "rows", "labels")}
-        if has_types:
-            self.names["types"] = f"{part}.types.bin"
-        self.files = {name: open(folder / file, "wb") for name, file in self.names.items()}  # noqa: SIM115
-        self.files["offsets"].write(numpy.int64(0).tobytes())
-        self.facts = PartFacts(
-            samples=0, tokens=0, truncated=0, unknown_tokens=0, longest=0,
-            class_counts=[0] * len(task.classes), sha256={},
-        )  # fmt: skip
+        self, folder: Path, part: str, task: Task, has_types: bool, packer: Packer | None = None,
+        position: Position | None = None,
+    ) -> None:  # fmt: skip
+        self.folder, self.packer, self.label_dtype = folder, packer, task.label_dtype
+        names = ["ids", "offsets", "rows", "labels", *(["types"] if has_types else []), *(["starts"] if packer else [])]  # fmt: skip
+        self.names = {name: f"{part}.{name}.bin" for name in names}
+        fresh = PartFacts(samples=0, tokens=0, truncated=0, unknown_tokens=0, longest=0,
+                          class_counts=[0] * len(task.classes), sha256={})  # fmt: skip
+        self._at = position or Position(facts=fresh)
+        self.facts = self._at.facts
+        self.files = {name: open(folder / file, "ab") for name, file in self.names.items()}  # noqa: SIM115
+        for name, file in self.files.items():
+            file.truncate(self._at.sizes.get(name, 0))
+        if packer is not None and self._at.waiting:
+            packer.put_back(self._at.waiting)
+        if position is None:
+            self.files["offsets"].write(numpy.int64(0).tobytes())
 
-    def add(self, rows: list[tuple[int, Row]]) -> None:
-        pairs = [row.pair for _, row in rows] if self.paired else None
-        per_token = isinstance(self.task, TokenClassification)
-        texts = [list(row.words) if per_token else row.text for _, row in rows]
-        encoded = self.tokenizer(
-            texts, pairs, truncation=True, max_length=self.max_length, is_split_into_words=per_token,
-            return_attention_mask=False, return_token_type_ids="types" in self.files,
-        )  # fmt: skip
-        if self.tokenizer.is_fast:
-            self.facts.truncated += sum(bool(encoding.overflowing) for encoding in encoded.encodings)
-        for index, (number, row) in enumerate(rows):
-            ids = encoded["input_ids"][index]
-            label = self.task.encode(row.label)
-            if isinstance(self.task, TokenClassification):
-                label = on_first_tokens(self.task.encode(row.label), encoded.word_ids(index))
-            self._add_one(number, label, ids)
-            if "types" in self.files:
-                self.files["types"].write(numpy.asarray(encoded["token_type_ids"][index], "int8").tobytes())
+    @property
+    def taken(self) -> int:
+        return self._at.taken
 
-    def _add_one(self, number: int, label: Any, ids: list[int]) -> None:
+    @property
+    def characters(self) -> int:
+        return self._at.characters
+
+    def add(self, encoded: Encoded) -> None:
+        self._at.taken += len(encoded.rows)
+        self._at.characters += encoded.characters
         facts = self.facts
-        facts.samples += 1
+        facts.truncated += encoded.truncated
+        facts.unknown_tokens += encoded.unknown
+        facts.class_counts = [a + b for a, b in zip(facts.class_counts, encoded.class_counts, strict=True)]
+        if self.packer is not None:
+            self._write_packed(self.packer.add(encoded.rows, encoded.lengths, encoded.ids))
+            return
+        self._write(encoded.rows, encoded.lengths, encoded.ids, encoded.labels)
+        if encoded.types is not None:
+            self.files["types"].write(encoded.types.tobytes())
+
+    def _write_packed(self, packed: Packed) -> None:
+        labels = numpy.zeros(len(packed.rows), self.label_dtype).tobytes()
+        self._write(packed.rows, packed.lengths, packed.ids, labels)
+        self.files["starts"].write(packed.starts.tobytes())
+
+    def _write(self, rows: Any, lengths: Any, ids: Any, labels: bytes) -> None:
+        facts = self.facts
+        offsets = facts.tokens + numpy.cumsum(lengths)
+        facts.samples += len(rows)
         facts.tokens += len(ids)
-        facts.longest = max(facts.longest, len(ids))
-        facts.unknown_tokens += (
-            ids.count(self.tokenizer.unk_token_id) if self.tokenizer.unk_token_id is not None else 0
-        )
-        for one in label if isinstance(self.task, TokenClassification) else [label]:
-            if isinstance(one, int) and one != IGNORED:
-                facts.class_counts[one] += 1
-        self.files["ids"].write(numpy.asarray(ids, "int32").tobytes())
-        self.files["offsets"].write(numpy.int64(facts.tokens).tobytes())
-        self.files["rows"].write(numpy.int64(number).tobytes())
-        self.files["labels"].write(numpy.asarray(label, self.task.label_dtype).tobytes())
+        facts.longest = max(facts.longest, int(lengths.max(initial=0)))
+        for name, content in (("ids", ids), ("offsets", offsets), ("rows", rows)):
+            self.files[name].write(content.tobytes())
+        self.files["labels"].write(labels)
+
+    def position(self) -> Position:
+        """Have all of it on the disk and return how far that is."""
+        for file in self.files.values():
+            file.flush()
+            os.fdatasync(file.fileno())
+        self._at.sizes = {name: file.tell() for name, file in self.files.items()}
+        self._at.waiting = self.packer.waiting() if self.packer is not None else []
+        return self._at
 
     def close(self) -> PartFacts:
-        for file in self.files.values():
-            file.close()
+        if self.packer is not None:
+            self._write_packed(self.packer.rest())
+        self.abandon()
         self.facts.sha256 = {name: file_sha256(self.folder / name) for name in self.names.values()}
         return self.facts
+
+    def abandon(self) -> None:
+        """Close the files as they are."""
+        for file in self.files.values():
+            file.close()
 
 
 def token_notes(facts: DataFacts) -> Iterator[tuple[str, Text]]:

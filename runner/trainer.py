@@ -14,15 +14,18 @@ from typing import Any
 import msgspec
 import torch
 
+from runner.compiling import settle_compiling
 from runner.data import MicroBatches, batches
 from runner.engine import LOWEST_SCALE, SplitClock
 from runner.final import finish_run
 from runner.journal import Journal
+from runner.memory_probe import probe_memory
 from runner.memory_watch import watch_memory
 from runner.milestones import evaluate_if_due, save_if_due
 from runner.nonfinite import NonFiniteError, suspect_rows
 from runner.optim import set_lr
 from runner.order import EpochWindows, Window, position_of, windows_of_epoch
+from runner.packed_attention import say_packing
 from runner.plan import Plan
 from runner.proof import Proof
 from runner.recovery import float_buffers, make_room, out_of_memory_words, roll_back
@@ -61,6 +64,9 @@ class Trainer(Workbench):
         if resume:
             self.resume(approximate)
         say_started(self, resume)
+        say_packing(self)
+        probe_memory(self)
+        settle_compiling(self)
         self.engine.model.train()
         self.proof = Proof(self.plan, self.run, self.engine.bare_model)
         self.memory = watch_memory(self)

@@ -53,7 +53,7 @@ class Workbench:
         self.seed = plan.profile.run.seed
         set_deterministic(self.train.deterministic)
         torch.set_num_threads(self.settings.threads)
-        self.data: Prepared = prepare_data(plan, run, journal.note, stop)
+        self.data: Prepared = prepare_data(plan, run, journal.note, stop, journal.preparing)
         self._build()
         self.saver = Saver(run, self.train.keep_last)
         self.saved_at = -1
