@@ -114,7 +114,7 @@ def verification_lines(found: Verification, width: int, colour: bool) -> Iterato
 
 
 def _verified(found: Verification) -> str:
-    level = {"versions": say("versions"), "record": say("versions and digests"), "files": say("versions, digests and files")}[found.level]  # fmt: skip
+    level = {"versions": say("versions"), "record": say("versions and digests"), "files": say("versions, digests and files"), "proof": say("versions, digests and files")}[found.level]  # fmt: skip
     if found.differs:
         count = sum(one.counts for one in found.deviations)
         return say(t("not the same environment: {count} {count:package deviates|packages deviate}, {equal} are equal ({level})", count=count, equal=found.equal, level=level))  # fmt: skip

@@ -16,6 +16,7 @@ from doctor.model import Facts, Host, KeptProof, Provenance, RunSettings, Snapsh
 from doctor.proof_file import write_record
 from doctor.proofs import Place, ProofRecord
 from doctor.render.restore_lines import proof_lines
+from doctor.render.snapshot_compare import verification_lines
 from doctor.snapshots import capture
 from doctor.snapshots.verify import ProofCheck, Verification
 from doctor.verify_proof import repeat_proof
@@ -118,6 +119,7 @@ def test_the_answer_counts_as_what_it_is(
 ) -> None:
     use_language("en")
     found = Verification(level="proof", equal=1, proof=proof)
+    assert "versions, digests and files" in " ".join(verification_lines(found, 100, False)) or differs or incomplete
     assert words in " ".join(proof_lines(found)) and (found.differs, found.incomplete) == (
         differs,
         incomplete,
