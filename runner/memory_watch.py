@@ -14,12 +14,14 @@ import torch
 
 from runner.child import memory_guard
 from runner.estimate import MemoryRequest, estimate
-from runner.estimate_outside import CPU_HELD_SHARE
+from runner.estimate_outside import CPU_HELD_SHARE, CPU_HELD_SHARE_HIGH
 from runner.model_shapes import UnknownArchitecture
 from runner.text import Text, t
 from runner.workbench import Batch, Workbench
 
 PARTED = 0.15
+CPU_RANGE = (1 / (1 + CPU_HELD_SHARE), (1 + CPU_HELD_SHARE_HIGH) / (1 + CPU_HELD_SHARE))
+"""What the C library alone may make of what was foretold: on a CPU the 15 % are counted from there."""
 LEAST_APART_BYTES = {"cuda": 64 << 20, "cpu": 256 << 20}
 """Below this it is the allocator's and the libraries' own doing, not the model's."""
 FIRST_LOOK = 2
@@ -46,6 +48,7 @@ class MemoryWatch:
         if self._device == "cuda":
             torch.cuda.reset_peak_memory_stats(bench.engine.device)
         else:
+            _touch(bench)
             self._exact = memory_guard.begin_anew()
             self._before = memory_guard.status_bytes("VmRSS")
 
@@ -107,6 +110,12 @@ def _model_bytes(bench: Workbench) -> int:
     return sum(one.nbytes for one in kept)
 
 
+def _touch(bench: Workbench) -> None:
+    """Read every page of the weights: those of a mapped file that nobody read yet are not counted as held."""
+    for parameter in bench.engine.bare_model.parameters():
+        parameter.detach().reshape(-1)[::1024].sum()
+
+
 class NotForetold(Exception):  # noqa: N818 - it is what it says
     """The arithmetic does not know such a run. ``text`` says why."""
 
@@ -161,8 +170,9 @@ def _unknown(bench: Workbench) -> Text | None:
 
 def have_parted(measured: int, foretold: int, device: str) -> bool:
     """Are they apart by more than 15 %, and by more than what no model is to blame for?"""
-    apart = abs(measured - foretold)
-    return apart > PARTED * foretold and apart > LEAST_APART_BYTES.get(device, 0)
+    low, high = CPU_RANGE if device == "cpu" else (1.0, 1.0)
+    outside = measured > (1 + PARTED) * high * foretold or measured < (1 - PARTED) * low * foretold
+    return outside and abs(measured - foretold) > LEAST_APART_BYTES.get(device, 0)
 
 
 def warning(measured: int, foretold: int, worst: int, shape: tuple[int, int], max_length: int) -> Text:

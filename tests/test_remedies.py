@@ -43,10 +43,10 @@ SCENES = [
         asked("roberta-large", batch_size=32, sequence_length=256), T4, [{"precision": "fp16"}], True, id="a T4 has no bf16"),
     pytest.param(
         asked("bert-base", batch_size=32, sequence_length=256, device="cpu"), CPU,
-        [{"precision": "bf16"}, {"batch_size": 8, "accumulation": 4}, {"lora_rank": 8}], True, id="a CPU with 2 GB"),
+        [{"precision": "bf16"}, {"batch_size": 4, "accumulation": 8}, {"lora_rank": 8}], True, id="a CPU with 2 GB"),
     pytest.param(
         asked("bert-base", batch_size=32, sequence_length=256, device="cpu"), OLD_CPU,
-        [{"batch_size": 8, "accumulation": 4}], True, id="a CPU without bf16 is not slowed down by it"),
+        [{"batch_size": 4, "accumulation": 8}], True, id="a CPU without bf16 is not slowed down by it"),
     pytest.param(
         asked("llama-3.2-1b", task="causal-lm", batch_size=4, sequence_length=1024, precision="bf16", cards=2), RTX_4090,
         [{"sharding": "zero1"}, {"gradient_checkpointing": True}], True, id="two cards"),

@@ -33,10 +33,6 @@ else:
     from memory_tracker import ALLOCATION_ROUNDING_BYTES, Tracker, as_on_cuda, tracking, watch_layers
 
 
-UNEVEN = ("adafactor",)
-"""Optimizers whose peak is no line in the layers: each matrix's copies come and go while states are still being made."""
-
-
 def steps(torch: Any, tracker: Tracker, request: Dict[str, Any], model: Any, batch: Dict[str, Any]) -> Any:
     """Take two updates, telling the tracker which phase has begun; return the optimizer with its state.
 
@@ -83,7 +79,7 @@ def trace(request: Dict[str, Any], size: int) -> Dict[str, Any]:
 
     Of a deep model of like layers, from two shallow ones; ``whole`` in the request walks every layer.
     """
-    if request["mode"] == "fake" and not request.get("whole") and request["optimizer"] not in UNEVEN:
+    if request["mode"] == "fake" and not request.get("whole"):
         transformers = importlib.import_module("transformers")
         kind = request["config"].get("model_type", "")
         count = getattr(make_config(transformers, request, "eager"), layers_alike.ALIKE.get(kind, ""), 0)
