@@ -25,7 +25,13 @@ from doctor.resolve import resolve
 from doctor.restore_commands import our_uv
 from doctor.snapshots.formats.pylock import as_toml, lock_tree
 from doctor.snapshots.formats.sources import sources
-from doctor.snapshots.known_good import not_read, restored, torch_out_of_reach, without_addresses
+from doctor.snapshots.known_good import (
+    installed_only,
+    not_read,
+    restored,
+    torch_out_of_reach,
+    without_addresses,
+)
 from doctor.snapshots.resolved import Offer, with_offers
 from doctor.tables.torch_builds import arch_of
 
@@ -207,7 +213,9 @@ def make(recipe: Recipe, links: str | None) -> Snapshot:
         f"{recipe.name}: {found.proven} proven by METADATA, by name alone: {found.by_name}", file=sys.stderr
     )
     snapshot = found.snapshot
-    known = KnownGood(before=recipe.before, evidence=(ADDRESS_NOT_ASKED,) if links else ())
+    known = KnownGood(
+        before=recipe.before, how=installed_only(), evidence=(ADDRESS_NOT_ASKED,) if links else ()
+    )
     if recipe.torch is not None:
         snapshot = with_torch(snapshot, recipe.torch)
         known = KnownGood(before=recipe.before, how=torch_out_of_reach(recipe.torch.file), evidence=recipe.torch.evidence)  # fmt: skip

@@ -50,7 +50,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--json", action="store_true", help=say("the whole file as JSON"))
     listing = verbs.add_parser("list", help=say("the known-good environments that come with the doctor"))
     listing.add_argument("--json", action="store_true", help=say("as JSON"))
-    more = [*snapshot_compare.configure(verbs), *snapshot_convert.configure(verbs), *snapshot_restore.configure(verbs)]
+    more = [
+        *snapshot_compare.configure(verbs),
+        *snapshot_convert.configure(verbs),
+        *snapshot_restore.configure(verbs),
+    ]
     for verb in (export, show, listing, *more):
         verb.add_argument(
             "--lang", choices=("en", "zh"), default=argparse.SUPPRESS, help="English / 简体中文"

@@ -53,7 +53,9 @@ def _quoted(line: bytes) -> tuple[bytes, bytes]:
 
 def counts(path: bytes) -> bool:
     """Whether a RECORD path is part of what was installed, the same wherever the wheel is."""
-    if path.endswith((b".pyc", b".pyo", b"/")) or path.startswith((b"../", b"/")):  # cmake's lists folders, too
+    if path.endswith((b".pyc", b".pyo", b"/")) or path.startswith(
+        (b"../", b"/")
+    ):  # cmake's lists folders, too
         return False
     return b".dist-info/" not in path or not _NOTES.match(path)
 

@@ -120,6 +120,10 @@ def torch_out_of_reach(file: str) -> Text:
     )  # fmt: skip
 
 
+def installed_only() -> Text:
+    return t("installed from these very files and written down, not restored from this file yet")
+
+
 def not_read(file: str) -> Text:
     """Why a package has no digest of its content."""
     return t("{file} was not within reach: what is in it was never read", file=file)

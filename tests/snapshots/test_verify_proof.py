@@ -119,7 +119,11 @@ def test_the_answer_counts_as_what_it_is(
 ) -> None:
     use_language("en")
     found = Verification(level="proof", equal=1, proof=proof)
-    assert "versions, digests and files" in " ".join(verification_lines(found, 100, False)) or differs or incomplete
+    assert (
+        "versions, digests and files" in " ".join(verification_lines(found, 100, False))
+        or differs
+        or incomplete
+    )
     assert words in " ".join(proof_lines(found)) and (found.differs, found.incomplete) == (
         differs,
         incomplete,

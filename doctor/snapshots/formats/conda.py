@@ -59,5 +59,8 @@ def _lost(condas: list[CondaPackage]) -> list[Text]:
     if not condas:
         return [t("conda installed nothing there: everything stands under pip")]
     return [
-        t("the digests of {count} conda {count:package|packages}: an environment.yml cannot hold them", count=len(condas))
+        t(
+            "the digests of {count} conda {count:package|packages}: an environment.yml cannot hold them",
+            count=len(condas),
+        )
     ]
