@@ -13,6 +13,7 @@ from doctor.model import (
     Level,
     Reading,
     Report,
+    Section,
     Snapshot,
     Text,
     Unanswered,
@@ -47,9 +48,9 @@ def judge(snapshot: Snapshot, checks: Sequence[Check] | None = None) -> Report:
             for section, names in unanswered.items()
         ),
         unread=tuple(
-            Unanswered(section=section, why=_why(snapshot.facts, section), checks=())
+            Unanswered(section=section, why=why, checks=())
             for section in Facts.__struct_fields__
-            if section not in unanswered and _reading(snapshot.facts, section).status == "failed"
+            if section not in unanswered and (why := _why_unread(snapshot.facts, section)) is not None
         ),
         passed=tuple(passed),
         not_applicable=tuple(not_applicable),
@@ -90,6 +91,14 @@ def _ask(one: Check, facts: Facts) -> tuple[list[Finding], str]:
 
 def _why(facts: Facts, section: str) -> Text:
     return _reading(facts, section).why or t("it could not be read")
+
+
+def _why_unread(facts: Facts, section: str) -> Text | None:
+    """Return why ``section`` could not be read, or why its list is not whole; None: it was read."""
+    reading = _reading(facts, section)
+    if reading.status == "failed":
+        return _why(facts, section)
+    return reading.value.unread.get("items") if isinstance(reading.value, Section) else None
 
 
 def fold_symptoms(findings: Iterable[Finding]) -> tuple[Diagnosis, ...]:

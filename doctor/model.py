@@ -899,7 +899,8 @@ class Report(Record, frozen=True):
     diagnoses: tuple[Diagnosis, ...] = ()
     unanswered: tuple[Unanswered, ...] = ()
     unread: tuple[Unanswered, ...] = ()
-    """Sections that could not be read and that no check hangs on here; they change no exit code."""
+    """Sections that could not be read and that no check hangs on here, and lists that were not read to their end; they
+    change no exit code."""
     passed: tuple[str, ...] = ()
     """Checks that looked and found nothing."""
     not_applicable: tuple[str, ...] = ()

@@ -59,6 +59,11 @@ def test_a_check_that_raises_is_named_and_the_others_answer() -> None:
     assert [item.id for item in report.findings()] == ["old"]
 
 
+def test_a_list_that_was_not_read_to_its_end_is_said() -> None:
+    report = judge(Snapshot(facts=Facts(gpus=ok(Gpus(unread={"items": t("NVML went silent")})))), [])
+    assert [(item.section, str(item.why)) for item in report.unread] == [("gpus", "NVML went silent")]
+
+
 def test_a_check_that_broke_has_not_found_all_well() -> None:
     def breaks(driver: Driver) -> Iterator[Finding]:
         yield from (finding(str(1 // number)) for number in (0,))

@@ -190,6 +190,10 @@ def _saved_language() -> str | None:
     return read_setting("lang")
 
 
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.ESTALE, errno.EROFS)
+"""What a file that stdout was sent to may say: full, over its quota or ``ulimit -f``, or gone with its server."""
+
+
 def _guarded(function: object, namespace: argparse.Namespace, language: str) -> int:
     try:
         code = int(function(namespace))  # type: ignore[operator]
@@ -205,7 +209,7 @@ def _guarded(function: object, namespace: argparse.Namespace, language: str) -> 
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return int(128 + signal.SIGPIPE)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        if error.errno not in _UNWRITABLE:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         complain(error)

@@ -20,6 +20,10 @@ ERROR_WORDS = ("error", "exception", "warning", "interrupt", "exit", "killed", "
 """One of these stands in every such line, in lower case."""
 
 
+BEFORE_WORD, AFTER_WORD = 2000, 4000
+"""Characters of a line around a word that a match needs; an error's own sentence is shorter."""
+
+
 class Pattern(Record, frozen=True):
     """One kind of failure. ``regex`` may name groups; they become fields of ``meaning`` and ``advice``."""
 
@@ -96,12 +100,15 @@ def last_match(regex: str, text: str, words_of_text: str | None = None) -> re.Ma
 
 
 def _lines_with(words: list[str], text: str) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each line that holds one of ``words``, the last line first."""
+    """Yield begin and end of each line that holds one of ``words``, the last line first.
+
+    Of a line without end (a progress bar's, a dumped array) only what stands around the word.
+    """
     places = {word: text.rfind(word) for word in words}
     while (place := max(places.values())) >= 0:
-        begin = text.rfind("\n", 0, place) + 1
-        end = text.find("\n", place)
-        yield begin, end if end >= 0 else len(text)
+        begin = max(text.rfind("\n", 0, place) + 1, place - BEFORE_WORD)
+        end = text.find("\n", place, place + AFTER_WORD)
+        yield begin, end if end >= 0 else min(place + AFTER_WORD, len(text))
         places = {word: text.rfind(word, 0, begin) if at >= begin else at for word, at in places.items()}
 
 

@@ -68,7 +68,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # Of the allocated memory 61.00 GiB is allocated by PyTorch, and 14.00 GiB is reserved by PyTorch but unallocated.
     Pattern(
         id="fragmentation-hint",
-        regex=r"(?P<rest>[\d.]+ [KMG]iB) is reserved by PyTorch but unallocated",
+        regex=r"(?<![\d.])(?P<rest>[\d.]+ [KMG]iB) is reserved by PyTorch but unallocated",
         meaning=t(
             "{rest} of the card is held by torch's allocator and not in use; a large share of it means fragmentation.",
             rest="?",

@@ -34,7 +34,12 @@ def probe(context: Context) -> Reading[Packages]:
         return without_python(target)
     listings, unread = list_folders(target.site_packages)
     if not target.site_packages:
-        unread["items"] = t("{python} has no site-packages folder", python=str(target.executable))
+        closed = target.closed_folder
+        unread["items"] = (
+            t("{python} has no site-packages folder", python=str(target.executable))
+            if closed is None
+            else t("{folder} may not be read", folder=printable(str(closed)))
+        )
     items = _from_conda(target, without_sources(_distributions(context, listings)))
     leftovers = [f"{site}/{name}" for site, names in listings for name in names if _LEFTOVER.match(name)]
     packages = Packages(

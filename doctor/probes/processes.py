@@ -14,8 +14,12 @@ from doctor.probes.proc_table import Seen, age_s, command, gpu_files, pids, see,
 
 OUR_CHILD = "/doctor/probes/nvml_child.py"
 """In the command line of our own question to NVML, which opens the cards' files and holds none of their memory."""
+LIST_BUDGET_S = 1.5
+"""For the names of all processes, newest first: ten thousand take a tenth of it on a quiet machine."""
 BUDGET_S = 0.25
-"""For the whole walk. What it did not reach is said, never taken for nothing."""
+"""For looking into them, once their names are known: what may train is looked at first, however many others there are.
+
+What neither reached is said, never taken for nothing."""
 KEEP = 200
 
 # Names as the kernel keeps them: python3.11, torchrun, pt_main_thread (torch renames its main thread), VLLM::EngineCor
@@ -65,15 +69,28 @@ class _Walk:
 
     def over(self, numbers: list[int]) -> int:
         """Look at ``numbers``, names that train first, then the newest, while there is time; return how many were done."""
+        table, named = self._named(numbers)
         end = time.monotonic() + BUDGET_S
-        table = [seen for pid in reversed(numbers) if pid != os.getpid() and (seen := see(self.context, pid))]
-        table = [seen for seen in table if not seen.is_kernel_thread]
-        table.sort(key=lambda seen: not _MAY_TRAIN.search(seen.name))
         for done, seen in enumerate(table):
             if time.monotonic() > end or len(self.found) >= KEEP:
-                return len(numbers) - (len(table) - done)
+                return named - (len(table) - done)
             self._look_at(seen)
-        return len(numbers)
+        return named
+
+    def _named(self, numbers: list[int]) -> tuple[list[Seen], int]:
+        """Return the processes to look into, what may train first, and how many of ``numbers`` that is out of."""
+        end = time.monotonic() + LIST_BUDGET_S
+        table: list[Seen] = []
+        named = 0
+        for pid in reversed(numbers):
+            if time.monotonic() > end:
+                break
+            named += 1
+            seen = see(self.context, pid) if pid != os.getpid() else None
+            if seen is not None and not seen.is_kernel_thread:
+                table.append(seen)
+        table.sort(key=lambda seen: not _MAY_TRAIN.search(seen.name))
+        return table, named
 
     def _look_at(self, seen: Seen) -> None:
         files = gpu_files(self.context, seen.pid) if self.has_gpu else ()

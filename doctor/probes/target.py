@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from doctor.model import Reading, Text, t
-from doctor.probes.bounded import is_file, is_folder, is_there
+from doctor.probes.bounded import is_file, is_folder, is_there, may_be_listed
 from doctor.probes.interpreter import Layout, ask_child, read_layout
 from doctor.probes.on_path import on_path, through_shim
 from doctor.probes.search_path import SearchPath, search_path
@@ -57,6 +57,21 @@ class Target(msgspec.Struct, frozen=True):
     """False: looking for one did not end; "none" is then no answer."""
     first_on_path: Path | None = None
     """What ``python`` runs in this session, where that is another one."""
+
+    @property
+    def closed_folder(self) -> Path | None:
+        """A folder on the way to what is installed that this user may not look into; None: all are open."""
+        above: tuple[Path, ...] = ()
+        if self.prefix is not None and self.layout is not None:
+            above = (self.prefix / "lib", self.prefix / "lib" / self.layout.library_name)
+        return next(
+            (
+                folder
+                for folder in (*above, *self.site_packages)
+                if is_there(folder) and not may_be_listed(folder)
+            ),
+            None,
+        )
 
     @property
     def minor(self) -> str:

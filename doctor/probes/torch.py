@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doctor.model import Reading, Text, Torch, ok, t
-from doctor.probes.bounded import is_folder, is_there, may_be_listed, names_in, read_text, text_or_empty
+from doctor.probes.bounded import is_folder, is_there, names_in, read_text, text_or_empty
 from doctor.probes.dist_info import name_and_version
 from doctor.probes.elf import Elf, ElfError
 from doctor.probes.extensions import cxx11_abi
@@ -36,7 +36,7 @@ def probe(context: Context) -> Reading[Torch]:
         return without_python(target)
     notes = _dist_infos(target)
     site = _imported_from(target)
-    closed = next((folder for folder in target.site_packages if not may_be_listed(folder)), None)
+    closed = target.closed_folder
     if site is None and not notes and closed is not None:
         return Reading(status="failed", why=t("{folder} may not be read", folder=printable(str(closed))))
     if site is None and not notes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,30 @@ def test_what_was_not_reached_in_time_is_said(tmp_path: Path, monkeypatch: pytes
     for pid in range(100, 130):
         process(tmp_path, pid, "python train.py")
     monkeypatch.setattr(processes, "BUDGET_S", -1.0)
+    reading = probe(tmp_path)
+    assert reading.value is not None
+    assert reading.value.unread["items"].params == {"reached": 0, "all": 30}
+
+
+def test_ten_thousand_names_leave_time_to_look_at_what_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading the names takes longer than the looking may: the trainings are looked at all the same."""
+    for pid in range(100, 130):
+        process(tmp_path, pid, "python train.py")
+    clock = iter(range(10_000))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock) * 0.01)
+    reading = probe(tmp_path)
+    assert reading.value is not None
+    assert reading.value.items
+
+
+def test_names_that_were_not_reached_in_time_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for pid in range(100, 130):
+        process(tmp_path, pid, "python train.py")
+    monkeypatch.setattr(processes, "LIST_BUDGET_S", -1.0)
     reading = probe(tmp_path)
     assert reading.value is not None
     assert reading.value.unread["items"].params == {"reached": 0, "all": 30}

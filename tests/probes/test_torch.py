@@ -18,6 +18,7 @@ from doctor.probes import Context
 from doctor.probes.elf import Elf, ElfError, newest
 from doctor.probes.extensions import cxx11_abi
 from doctor.probes.fatbin import fatbin_arch_list, literal_arch_list, usual_architectures
+from doctor.probes.packages import probe as probe_packages
 from doctor.probes.torch import parse_transformers_minimum, parse_version_py, probe
 from tests.probes.elf_files import fatbin_block, write_elf
 from tests.probes.trees import (
@@ -399,3 +400,28 @@ def test_the_running_torch_is_read_as_its_files_say() -> None:
     assert reading.value.version.split("+")[0] == importlib.metadata.version("torch").split("+")[0]
     assert reading.value.broken == ""
     assert reading.value.cxx11_abi is not None
+
+
+@pytest.mark.parametrize("closed", ["lib", "lib/python3.11", "lib/python3.11/site-packages"])
+def test_an_environment_that_may_not_be_looked_into_is_not_without_torch(
+    tree: Tree, venv: Path, closed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As another user's: every folder below the closed one looks as if it were not there."""
+    monkeypatch.setattr("doctor.probes.target.may_be_listed", lambda folder: folder != venv / closed)
+    context = tree.context(python=venv)
+    torch, packages = probe(context), probe_packages(context)
+    assert torch.status == "failed"
+    assert str(venv / closed) in str(torch.why)
+    assert packages.value is not None
+
+
+def test_what_is_installed_in_a_closed_library_folder_is_unknown(
+    tree: Tree, venv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tree.site(venv).path
+    site.rmdir()
+    monkeypatch.setattr("doctor.probes.target.may_be_listed", lambda folder: folder != site.parent)
+    packages = probe_packages(tree.context(python=venv)).value
+    assert packages is not None
+    assert not packages.complete
+    assert "may not be read" in str(packages.unread["items"])
