@@ -44,7 +44,7 @@ POINTS = (
     ("qwen2", 8, 256, "fp32", False, "sdpa"),
     # twelve layers: the trace walks three and four of them
     ("bert-base", 8, 128, "bf16", True, "sdpa"), ("gpt2-deep", 8, 128, "fp32", False, "sdpa"), ("llama-deep", 8, 128, "bf16", False, "sdpa"),
-)
+)  # fmt: skip
 
 CUDA_POINTS = (
     ("bert-base", 32, 128, "bf16", False, "sdpa"), ("bert-base", 32, 512, "bf16", False, "sdpa"), ("bert-base", 16, 512, "fp32", False, "sdpa"),
