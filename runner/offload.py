@@ -65,8 +65,18 @@ def stream_parameters(model: torch.nn.Module, device: torch.device) -> None:
     for module in model.modules():
         for name, buffer in module.named_buffers(recurse=False):
             module._buffers[name] = buffer.to(device)
-        if module._parameters:
+        if module._parameters and _recomputes_itself(module):
+            for parameter in module._parameters.values():
+                if parameter is not None:
+                    parameter.data = parameter.data.to(device)
+        elif module._parameters:
             module.forward = _streamed(module, module.forward, device)  # type: ignore[method-assign,unused-ignore]
+
+
+def _recomputes_itself(module: Any) -> bool:
+    """Return whether a module is one of transformers' blocks, whose own ``forward`` recomputes: copies made around it
+    would be gone by then. What few parameters it holds itself (scales) stay on the device."""
+    return any(kind.__name__ == "GradientCheckpointingLayer" for kind in type(module).__mro__)
 
 
 def _streamed(module: Any, forward: Callable[..., Any], device: torch.device) -> Callable[..., Any]:

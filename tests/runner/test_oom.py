@@ -131,6 +131,40 @@ def test_even_one_by_one_ends_with_a_clear_word(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.train
+def test_where_even_one_by_one_is_too_much_activations_are_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory is short until each layer works once more in the backward pass; the weights are those of a run that began so."""
+    import transformers
+
+    from runner.engine import Engine
+
+    began = make_run(
+        tmp_path, ["model.gradient_checkpointing=true", "train.micro_batch_size=1", "train.steps=3"], "began"
+    )
+    assert train(began) == 0
+    backward = Engine.backward
+    layer = transformers.models.bert.modeling_bert.BertSelfOutput  # inside of what is computed again
+    calls, forward = [], layer.forward
+
+    def counted(self: Any, *arguments: Any, **options: Any) -> Any:
+        calls.append(self.training)
+        return forward(self, *arguments, **options)
+
+    def short(self: Any, loss: Any) -> None:
+        before = len(calls)
+        backward(self, loss)
+        if len(calls) == before:
+            raise RuntimeError("CUDA out of memory.")
+
+    monkeypatch.setattr(layer, "forward", counted)
+    monkeypatch.setattr(Engine, "backward", short)
+    run = make_run(tmp_path, ["train.micro_batch_size=2", "train.steps=3"], "run")
+    assert train(run) == 0, outcome(run)
+    assert final_hash(run) == final_hash(began)
+
+
+@pytest.mark.train
 def test_what_was_learnt_is_remembered_on_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.runner.test_trainer import StopAfter
 

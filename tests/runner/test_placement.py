@@ -134,6 +134,22 @@ def test_gradients_of_streamed_modules_arrive_at_the_host() -> None:
         assert torch.equal(one.grad, other.grad)
 
 
+@pytest.mark.train
+def test_what_a_recomputing_block_holds_itself_stays_on_the_device() -> None:
+    import torch
+
+    from runner.offload import stream_parameters
+
+    class GradientCheckpointingLayer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale, self.inner = torch.nn.Parameter(torch.ones(3)), torch.nn.Linear(3, 3)
+
+    block = GradientCheckpointingLayer()
+    stream_parameters(block, torch.device("cpu"))
+    assert "forward" not in vars(block) and "forward" in vars(block.inner)
+
+
 CROSSED = {
     "offload and device_map": ["train.offload=optimizer", "model.device_map=auto"],
     "offload and fp16": ["train.offload=parameters", "train.precision=fp16"],
