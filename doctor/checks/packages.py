@@ -183,9 +183,9 @@ def the_interpreter_runs(python: Python) -> Iterator[Finding]:
         id="python-cannot-run",
         level="fail",
         subject=python.executable or "python",
-        title=t("{python} cannot be run: {why}", python=python.executable or "python", why=str(why)),
+        title=why,
         advice=t(
-            "Make the environment anew: its base Python was removed or is for another machine (`python3 -m venv --clear DIR`)."
+            "This Python cannot be run. Make the environment anew: its base Python was removed or is for another machine (`python3 -m venv --clear DIR`)."
         ),
         evidence=evidence(python__executable=python.executable, python__chosen_by=python.chosen_by),
     )

@@ -47,11 +47,11 @@ def read_tail(stream: BinaryIO, limit_bytes: int) -> Tail:
 
 
 def decode(raw: bytes, start: bytes = b"") -> str:
-    """Return a log's text: UTF-16 where it begins with that mark (PowerShell's ``>``), else UTF-8, else GBK.
+    """Return a log's text: UTF-16 where it begins with that mark (PowerShell's ``>``) or looks like it, else UTF-8, else GBK.
 
     ``start`` is how the whole text begins, where ``raw`` is only its end.
     """
-    if encoding := _UTF16.get(start or raw[:2]):
+    if encoding := _UTF16.get(start or raw[:2]) or _unmarked_utf16(raw[:4096]):
         return raw.decode(encoding, "replace").lstrip("\ufeff")
     for encoding in ("utf-8-sig", "gbk"):
         try:
@@ -59,6 +59,15 @@ def decode(raw: bytes, start: bytes = b"") -> str:
         except UnicodeDecodeError:
             continue
     return raw.decode("utf-8", "replace")
+
+
+def _unmarked_utf16(raw: bytes) -> str | None:
+    """Return the encoding of a piece of a PowerShell log: every other byte of its Latin letters is zero."""
+    zeros, half = raw[1::2].count(0), len(raw) // 2
+    if half and zeros > 0.6 * half and raw[::2].count(0) < 0.1 * half:
+        return "utf-16-le"
+    zeros = raw[::2].count(0)
+    return "utf-16-be" if half and zeros > 0.6 * half and raw[1::2].count(0) < 0.1 * half else None
 
 
 def without_colour(text: str) -> str:

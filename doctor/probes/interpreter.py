@@ -15,6 +15,8 @@ import msgspec
 
 from doctor.model import Text, t
 from doctor.probes.bounded import is_file, is_folder, is_there, names_in, open_regular, text_or_empty
+from doctor.probes.small_child import ask
+from runner.strings import printable
 
 CHILD_DEADLINE_S = 1.0
 BINARY_LIMIT_BYTES = 256 << 20
@@ -49,7 +51,7 @@ def read_layout(executable: Path) -> Layout:
     """Return what the files around ``executable`` say. A broken environment is described, not refused."""
     venv, real = _venv_settings(executable), Path(os.path.realpath(executable))
     prefix = executable.parent.parent
-    problem = None if is_there(executable) else _dead(executable, real)
+    problem = _not_executable(executable) if is_there(executable) else _dead(executable, real)
     if venv is not None and (not is_there(real) or prefix in real.parents):
         real = _base_of_copy(venv, executable)
     base_prefix, library = find_library(real) if is_there(real) else (prefix, None)
@@ -61,6 +63,12 @@ def read_layout(executable: Path) -> Layout:
         version, base_prefix = ask_child(executable) or ("", base_prefix)
         prefix = prefix if venv is not None else base_prefix
     return Layout(executable, prefix, base_prefix, library, version, _kind(prefix, venv), venv, problem)
+
+
+def _not_executable(executable: Path) -> Text | None:
+    if is_file(executable) and os.access(executable, os.X_OK):
+        return None
+    return t("{python} is no file that this user may execute", python=printable(str(executable)))
 
 
 def _dead(executable: Path, real: Path) -> Text:
@@ -172,20 +180,12 @@ def from_binary(real: Path, base: Path, minor: str) -> str:
 
 def ask_child(executable: Path) -> tuple[str, Path] | None:
     """Return version and prefix as the interpreter itself prints them within a second: the last resort."""
-    import subprocess  # seldom needed, and slow to import
-
     code = "import sys; print('%d.%d.%d' % sys.version_info[:3]); print(sys.prefix)"
-    try:
-        done = subprocess.run(
-            [executable, "-I", "-S", "-c", code],
-            capture_output=True,
-            timeout=CHILD_DEADLINE_S,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    lines = os.fsdecode(done.stdout).splitlines()
-    return (lines[0], Path(lines[1])) if done.returncode == 0 and len(lines) == 2 else None
+    lines = (ask([executable, "-I", "-S", "-c", code], CHILD_DEADLINE_S) or "").splitlines()
+    return (lines[0], Path(lines[1])) if len(lines) == 2 and _VERSION.fullmatch(lines[0]) else None
+
+
+_VERSION = re.compile(r"\d{1,3}\.\d{1,3}\.\d{1,3}")
 
 
 def _kind(prefix: Path, venv: dict[str, str] | None) -> str:

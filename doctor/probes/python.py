@@ -24,10 +24,6 @@ def probe(context: Context) -> Reading[Python]:
         return without_python(target)
     search, own = target.search, target.search.own if target.search else None
     unread: dict[str, Text] = {"executable": target.problem} if target.problem else {}
-    if not target.version:
-        unread["version"] = t(
-            "no file beside {python} tells its version, and it does not run", python=str(target.executable)
-        )
     python = Python(
         version=target.version or None,
         executable=printable(str(target.executable)),

@@ -22,6 +22,7 @@ from doctor.probes.bounded import is_file, is_folder, is_there, may_be_listed
 from doctor.probes.interpreter import Layout, ask_child, read_layout
 from doctor.probes.on_path import on_path, through_shim
 from doctor.probes.search_path import SearchPath, search_path
+from runner.strings import printable
 
 if TYPE_CHECKING:
     from doctor.probes import Context
@@ -136,6 +137,8 @@ def _look(context: Context, own_prefix: str) -> Target:
 def describe(context: Context, executable: Path, chosen_by: str) -> Target:
     """Return the target for an interpreter that was chosen."""
     layout = read_layout(executable)
+    if not layout.version and layout.problem is None:
+        return _silent(executable, chosen_by)
     found = search_path(layout, context.environ, context.cwd, same_user=os.getuid() == os.geteuid())
     first = next(on_path(context), None)
     return Target(
@@ -150,6 +153,15 @@ def describe(context: Context, executable: Path, chosen_by: str) -> Target:
         problem=layout.problem,
         first_on_path=None if first is None or _same(first, executable) else first,
     )
+
+
+def _silent(executable: Path, chosen_by: str) -> Target:
+    """Of something called python that tells nothing: what is installed for it is not known, which is not "nothing"."""
+    why = t(
+        "no file beside {python} tells its version, and it does not answer as a Python does",
+        python=printable(str(executable)),
+    )
+    return Target(executable=None, chosen_by=chosen_by, problem=why, looked=False)
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -192,7 +204,7 @@ def resolve_given(given: str, context: Context) -> Path:
     if is_folder(path):
         for name in ("bin/python", "bin/python3"):
             if os.path.lexists(path / name):
-                return path / name
+                return _interpreter(path / name, given, context)
         raise BadPython(
             t(
                 "--python {path}: no bin/python in this folder. Name an environment's folder or an interpreter.",

@@ -14,6 +14,7 @@ import msgspec
 from doctor.model import Text, t
 from doctor.probes.bounded import is_file, names_in, text_or_empty
 from doctor.probes.dist_info import name_and_version
+from doctor.probes.small_child import ask
 
 if TYPE_CHECKING:
     from doctor.probes import Context
@@ -77,15 +78,7 @@ def parse_version_json(text: str) -> str | None:
 
 
 def _ask_nvcc(path: Path) -> str | None:
-    import subprocess  # seldom needed, and slow to import
-
-    try:
-        done = subprocess.run(
-            [path, "--version"], capture_output=True, timeout=NVCC_DEADLINE_S, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return parse_nvcc(done.stdout.decode("utf-8", "replace"))
+    return parse_nvcc(ask([path, "--version"], NVCC_DEADLINE_S) or "")
 
 
 def parse_nvcc(text: str) -> str | None:

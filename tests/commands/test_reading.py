@@ -37,6 +37,14 @@ def test_the_number_that_is_said_is_the_files(tmp_path: Path) -> None:
         pytest.param("a 训练\n".encode(), "a 训练\n", id="UTF-8"),
         pytest.param("a 训练\n".encode("utf-8-sig"), "a 训练\n", id="UTF-8 with a mark"),
         pytest.param("a 训练\n".encode("utf-16"), "a 训练\n", id="PowerShell's redirection"),
+        pytest.param(
+            "RuntimeError: 磁盘已满\n".encode("utf-16-le"), "RuntimeError: 磁盘已满\n", id="its mark cut off"
+        ),
+        pytest.param(
+            "RuntimeError: 磁盘已满\n".encode("utf-16-be"),
+            "RuntimeError: 磁盘已满\n",
+            id="big-endian, no mark",
+        ),
         pytest.param("磁盘已满\n".encode("gbk"), "磁盘已满\n", id="GBK"),
         pytest.param(b"\xff\xfa\x80!\n", "\ufffd\ufffd\ufffd!\n", id="none of them"),
     ],

@@ -14,9 +14,11 @@ import pytest
 
 from doctor.probes import Context
 from doctor.probes.interpreter import find_library, from_binary, parse_pyvenv, read_layout
+from doctor.probes.packages import probe as probe_packages
 from doctor.probes.python import conda_env, probe
 from doctor.probes.search_path import parse_pth
 from doctor.probes.target import BadPython, find_target, is_tool_environment
+from doctor.probes.torch import probe as probe_torch
 from tests.probes.trees import Tree
 
 
@@ -426,3 +428,45 @@ def test_a_venv_whose_link_is_dead_cannot_run_though_its_home_is_there(tree: Tre
     layout = read_layout(venv / "bin/python")
     assert "/gone/python3.11, which is not there" in str(layout.problem)
     assert layout.version == "3.11.7"
+
+
+# ------------------------------------------------------------------------- something called python that is none
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"#!/bin/sh\nexit 3\n", id="it fails"),
+        pytest.param(b"#!/bin/sh\nsleep 100\n", id="it hangs"),
+        pytest.param(b"#!/bin/sh\necho hello; echo you\n", id="it prints something else"),
+        pytest.param(b"\x7fELF and then nothing", id="it is no program"),
+    ],
+)
+def test_a_python_that_tells_nothing_is_not_an_environment_without_packages(tree: Tree, body: bytes) -> None:
+    venv = tree.venv("venv", tree.root / "nowhere")
+    for folder in (venv / "lib/python3.11/site-packages", venv / "lib/python3.11"):
+        folder.rmdir()
+    (venv / "pyvenv.cfg").unlink()
+    (venv / "bin/python").unlink()
+    (venv / "bin/python").write_bytes(body)
+    (venv / "bin/python").chmod(0o755)
+    context = tree.context(VIRTUAL_ENV=str(venv))
+    for ask in (probe, probe_torch, probe_packages):
+        reading = ask(context)
+        assert reading.status == "failed"
+        assert "does not answer as a Python does" in str(reading.why)
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "not executable"])
+def test_a_python_that_nobody_can_execute_is_named_as_such(tree: Tree, kind: str) -> None:
+    venv = tree.venv("venv", tree.base())
+    path = venv / "bin/python"
+    path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.write_bytes(b"#!/bin/sh\n")
+    assert "no file that this user may execute" in str(read_layout(path).problem)
+    reading = probe(tree.context(VIRTUAL_ENV=str(venv)))
+    assert reading.value is not None
+    assert "executable" in reading.value.unread
