@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from doctor.bench_command import CommandBenchOptions
+    from doctor.bench_records import Comparison as BenchComparison
+    from doctor.bench_runs import BenchOptions
     from doctor.apply import Applied, Confirm, Tell
     from doctor.article_formula import Comparison
     from doctor.command_run import CommandOptions
@@ -326,6 +329,52 @@ def prove(
 
     plan, interpreter, kept = find_proof(name, python, overrides)
     return prove(plan, examine(interpreter), interpreter, steps, tell, kept)
+
+
+def bench(
+    name: str,
+    overrides: Sequence[str],
+    options: BenchOptions,
+    python: str | None = None,
+    tell: Callable[[Text], None] = print,
+) -> BenchComparison:
+    """Measure what makes a profile's steps faster here, in interleaved pairs of fresh processes.
+
+    Raises:
+        doctor.launch.LaunchError: there is no such profile, no interpreter, or something it needs is missing.
+        doctor.bench_runs.BenchError: the profile cannot be trained here.
+        runner.profile.ProfileError: with every mistake of the profile.
+    """
+    from doctor.benching import bench_named
+
+    return bench_named(name, overrides, examine_for_run(python), options, tell)
+
+
+def bench_command(
+    argv: Sequence[str],
+    options: CommandBenchOptions,
+    python: str | None = None,
+    tell: Callable[[Text], None] = print,
+) -> BenchComparison:
+    """Measure what can be changed from outside of a command of the user's own.
+
+    Raises:
+        doctor.launch.LaunchError: there is no such program.
+        doctor.bench_runs.BenchError: the command fails as it stands.
+    """
+    from doctor.bench_command import bench_command
+    from doctor.command_run import CommandOptions
+
+    plan, snapshot = plan_command(argv, CommandOptions(), python)
+    return bench_command(plan, snapshot, options, tell)
+
+
+def write_winners(profile: str, overrides: Sequence[str], winners: dict[str, Any], target: Path) -> None:
+    """Write a profile with settings that were proven faster. Raises doctor.launch.LaunchError, OSError."""
+    from doctor.bench_write import write_winners
+    from doctor.running import find_profile
+
+    write_winners(find_profile(profile), overrides, winners, target)
 
 
 def cancel_on_finish(run: RunDir) -> None:
