@@ -55,6 +55,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "stage": ("put a data set on the fastest disk with room", "把数据集放到有空间的最快磁盘上"),
     "plan": ("will a run fit this GPU, which GPU would fit it, which batch", "这次训练显存够不够、该租哪张卡、batch 开多大"),
     "tune": ("the largest micro-batch that fits this device, found by trying it", "实测找出本机设备放得下的最大 micro-batch"),
+    "bench": ("what makes this run's steps faster: each setting alone and together, in interleaved pairs", "实测什么能让训练更快：各项设置单独与合并，交替成对比较"),
     "run": ("start a seeded, resumable training run from a profile, resume one, or supervise a command of your own", "按配置启动可复现、可续训的训练，续训，或监护你自己的命令"),
     "watch": ("show a run, live or finished, from any SSH session", "查看一次训练（进行中或已结束），任何 SSH 会话都行"),
     "runs": ("list the runs here and what state they are in", "列出本地的训练及其状态"),
@@ -137,7 +138,7 @@ def _main(argv: Sequence[str] | None) -> int:
     in_terminal = sys.stdout.isatty() and sys.stdin.isatty()
     if not arguments and in_terminal and _has_folder():
         return _guarded(_open_view, argparse.Namespace(lang=None, readonly=False), language)
-    arguments, command = _split_command(arguments) if verb == "run" else (arguments, None)
+    arguments, command = _split_command(arguments) if verb in ("run", "bench") else (arguments, None)
     namespace = parser.parse_args(arguments)
     namespace.command = command
     if namespace.verb not in NEED_NO_FOLDER and not _has_folder():
