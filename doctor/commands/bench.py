@@ -1,0 +1,126 @@
+"""``doctor bench``: what makes a profile's steps faster, or a command of your own, measured in interleaved pairs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from doctor.commands import CommandError, Exit
+from doctor.language import say
+from runner.text import t
+
+if TYPE_CHECKING:
+    from doctor.bench_records import Comparison
+    from runner.text import Text
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "%(prog)s PROFILE [options] | [options] -- COMMAND ..."
+    parser.add_argument("profile", nargs="?", metavar="PROFILE", help=say("a shipped profile's name, or a TOML file"))  # fmt: skip
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", dest="overrides",
+        help=say("change one value of the profile; may be given again"),
+    )  # fmt: skip
+    parser.add_argument("--levers", default="", metavar="A,B", help=say("only these: padding, bucketing, precision, fused, "
+                        "checkpointing, workers, pinning, compile, attention, accumulation, packing; of a command: threads, "
+                        "waiting, tokenizers, memory, arenas, tf32"))  # fmt: skip
+    parser.add_argument("--steps", type=int, default=8, metavar="N", help=say("steps of each short run (default: 8)"))  # fmt: skip
+    parser.add_argument("--pairs", type=int, default=6, metavar="N", help=say("pairs of each setting (default: 6: fewer prove less)"))  # fmt: skip
+    parser.add_argument("--minutes", type=float, default=20.0, metavar="M", help=say("for everything together (default: 20); what is done by then is shown"))  # fmt: skip
+    parser.add_argument("--run-seconds", type=float, default=120.0, metavar="S", help=say("of a command: each run is stopped after so long (default: 120)"))  # fmt: skip
+    parser.add_argument("--html", type=Path, metavar="FILE", help=say("write a page with a plot"))
+    parser.add_argument("--write", type=Path, metavar="FILE", help=say("write the profile with what was proven faster"))  # fmt: skip
+    parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment that trains"))
+    parser.add_argument("--json", action="store_true", help=say("as JSON"))
+
+
+def run(namespace: argparse.Namespace) -> int:
+    from doctor.bench_runs import BenchError
+    from doctor.launch import LaunchError
+    from doctor.probes.target import BadPython
+    from runner.profile import ProfileError
+
+    _refuse(namespace)
+    try:
+        found = _command(namespace) if namespace.command is not None else _profile(namespace)
+        code = show(found, namespace)
+        if namespace.write is not None:
+            _write(namespace, found)
+    except ProfileError as error:
+        raise CommandError("\n  ".join([error.source, *map(say, error.problems)]), Exit.USAGE) from None
+    except (LaunchError, BadPython) as error:
+        raise CommandError(error.text, Exit.USAGE) from None
+    except BenchError as error:
+        raise CommandError(error.text) from None
+    return code
+
+
+def _refuse(namespace: argparse.Namespace) -> None:
+    if (namespace.profile is None) == (namespace.command is None):
+        raise CommandError(say("Name a profile, or a command of your own after --: one of them."), Exit.USAGE)
+    if namespace.steps < 2 or namespace.pairs < 1 or namespace.minutes <= 0 or namespace.run_seconds <= 0:
+        raise CommandError(say("--steps takes a number from 2 up, --pairs from 1 up, --minutes and --run-seconds more than 0"), Exit.USAGE)  # fmt: skip
+    if namespace.write is not None and namespace.command is not None:
+        raise CommandError(say("--write is for profiles"), Exit.USAGE)
+    if namespace.write is not None and namespace.write.exists():
+        raise CommandError(t("{path} is there already: give --write another name", path=str(namespace.write)), Exit.USAGE)  # fmt: skip
+
+
+def _names(namespace: argparse.Namespace, known: tuple[str, ...]) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in namespace.levers.split(",") if name.strip())
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise CommandError(t("--levers {unknown}: there are {known}", unknown=", ".join(unknown), known=", ".join(known)), Exit.USAGE)  # fmt: skip
+    return names
+
+
+def _profile(namespace: argparse.Namespace) -> Comparison:
+    from doctor import service
+    from doctor.bench_levers import NAMES
+    from doctor.bench_runs import BenchOptions
+
+    options = BenchOptions(steps=namespace.steps, pairs=namespace.pairs, minutes=namespace.minutes, levers=_names(namespace, NAMES))  # fmt: skip
+    return service.bench(namespace.profile, namespace.overrides, options, namespace.python, _say)
+
+
+def _command(namespace: argparse.Namespace) -> Comparison:
+    from doctor import service
+    from doctor.bench_command import NAMES, CommandBenchOptions
+
+    options = CommandBenchOptions(pairs=namespace.pairs, minutes=namespace.minutes, run_s=namespace.run_seconds, levers=_names(namespace, NAMES))  # fmt: skip
+    return service.bench_command(namespace.command, options, namespace.python, _say)
+
+
+def show(found: Comparison, namespace: argparse.Namespace) -> int:
+    """Print a comparison, or write its page."""
+    if namespace.json:
+        import msgspec
+
+        print(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+    else:
+        from doctor.render.bench_text import bench_lines
+        from doctor.render.layout import columns
+
+        print("\n".join(bench_lines(found, min(80, columns(sys.stdout)))))
+    if namespace.html is not None:
+        from doctor import service
+        from doctor.render.bench_page import bench_page
+
+        service.write_text(bench_page(found), namespace.html, overwrite=True)
+        print(say(t("page: {path}", path=str(namespace.html))), file=sys.stderr)
+    return Exit.OK if any(row.speed is not None for row in found.rows) else Exit.FOUND
+
+
+def _write(namespace: argparse.Namespace, found: Comparison) -> None:
+    from doctor import service
+
+    if not found.winners:
+        raise CommandError(say("nothing was proven faster, so no profile is written"))
+    service.write_winners(namespace.profile, namespace.overrides, found.winners, namespace.write)
+    print(say(t("profile: {path}", path=str(namespace.write))), file=sys.stderr)
+
+
+def _say(text: Text) -> None:
+    print(say(text), file=sys.stderr, flush=True)
