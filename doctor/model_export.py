@@ -1,8 +1,7 @@
-"""A trained model on its way out: to ONNX in the environment that trained it, to a folder, to the hub."""
+"""A trained model put to use in the environment that trained it: written as ONNX, or asked."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +39,7 @@ def export_onnx(source: Source, options: OnnxOptions, python: str | None, tell: 
     request: dict[str, Any] = {
         "folder": str(source.folder),
         "run": str(source.run.path.absolute()) if source.run else "",
+        "checkpoint": source.checkpoint,
         "out": str(options.output),
         "texts": list(options.texts),
         "max_length": source.max_length,
@@ -56,57 +56,6 @@ def export_onnx(source: Source, options: OnnxOptions, python: str | None, tell: 
     raise LaunchError(t("the export ended without a result"))
 
 
-def files_to_share(source: Source) -> dict[str, Path]:
-    """Return the files of the finished folder by their names there, and the ONNX files of its run beside them."""
-    found = {path.relative_to(source.folder).as_posix(): path for path in sorted(source.folder.rglob("*")) if path.is_file()}  # fmt: skip
-    onnx = source.run.path / "onnx" if source.run else None
-    if onnx is not None and onnx.is_dir():
-        found |= {f"onnx/{path.name}": path for path in sorted(onnx.iterdir()) if path.is_file()}
-    return found
-
-
-def copy_model(source: Source, target: Path) -> Path:
-    """Copy the finished files to a new folder, whole or not at all.
-
-    Raises:
-        LaunchError: the folder holds something already, or cannot be written.
-    """
-    target = target.absolute()
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise LaunchError(t("{path} holds something already; name a new folder", path=str(target)))
-    making = target.with_name(f".{target.name}.making")
-    try:
-        shutil.rmtree(making, ignore_errors=True)
-        for name, path in files_to_share(source).items():
-            place = making / name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, place)
-        if target.is_dir():
-            target.rmdir()
-        making.rename(target)
-    except OSError as error:
-        shutil.rmtree(making, ignore_errors=True)
-        why = error.strerror or str(error)
-        raise LaunchError(t("{path} cannot be written: {error}", path=str(target), error=why)) from None
-    return target
-
-
-def upload_model(source: Source, repository: str, public: bool, python: str | None) -> str:
-    """Send the finished files to a hub repository, made private where it is new; return its address.
-
-    The login is huggingface_hub's own: HF_TOKEN, or what ``hf auth login`` stored.
-
-    Raises:
-        LaunchError: the hub refuses, or cannot be reached.
-    """
-    files = {name: str(path) for name, path in files_to_share(source).items()}
-    request = {"repository": repository, "files": files, "public": public}
-    for line in work("upload", request, interpreter_for(source, python), offline=False):
-        if "uploaded" in line:
-            return str(line["uploaded"])
-    raise LaunchError(t("the upload ended without a result"))
-
-
 def predict(source: Source, request: dict[str, Any], python: str | None) -> Iterator[dict[str, Any]]:
     """Yield the lines of the child that answers: ``answer`` a row, or ``done`` now and then and ``written`` at the end.
 
@@ -117,5 +66,7 @@ def predict(source: Source, request: dict[str, Any], python: str | None) -> Iter
         doctor.probes.target.BadPython: ``python`` is none.
     """
     model = {"onnx": str(source.onnx)} if source.onnx else {"folder": str(source.folder)}
+    if source.run is not None and source.checkpoint:
+        model |= {"run": str(source.run.path), "checkpoint": source.checkpoint}
     asked = {**request, **model, "max_length": source.max_length}
     yield from work("predict", asked, interpreter_for(source, python))

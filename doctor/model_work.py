@@ -24,6 +24,8 @@ from runner.strings import printable
 from runner.text import Text, t
 
 STDERR_TAIL_BYTES = 8192
+LEAVE_WITHIN_S = 5.0
+_ADAPTER = "adapter_config.json"
 Tell = Callable[[Text], None]
 
 # sys.path[0] is the working directory's: nobody's runner.py or torch.py is to be found before what is meant.
@@ -45,6 +47,8 @@ class Source(msgspec.Struct, frozen=True):
     """The run that it is the end of."""
     onnx: Path | None = None
     """The ONNX file, where one was named."""
+    checkpoint: str = ""
+    """``best``, ``last`` or a step of the run, in place of its finished model."""
 
     @property
     def max_length(self) -> int | None:
@@ -59,30 +63,60 @@ class Source(msgspec.Struct, frozen=True):
             return None
 
 
-def find_source(name: str) -> Source:
-    """Return what ``name`` means: an ONNX file, a folder with a model, or a run (its name, its folder, ``last``).
+def find_source(name: str, checkpoint: str = "") -> Source:
+    """Return what ``name`` means: an ONNX file, a folder with a model, a checkpoint, or a run (its name, folder, ``last``).
+
+    ``checkpoint``: ``best``, ``last`` or a step of a run. Empty: its finished model, or where there is none yet its best
+    checkpoint.
 
     Raises:
         FileNotFoundError: none of these.
-        LaunchError: a run that has no finished model, or no ONNX file of that name.
+        LaunchError: no ONNX file of that name, a run that has nothing trained, a checkpoint of what is no run.
     """
     path = Path(name)
-    if path.suffix == ".onnx":
-        if not path.is_file():
-            raise LaunchError(t("there is no file {path}", path=name))
-        return Source(path.absolute().parent, onnx=path.absolute())
-    if not is_run(path) and (path / "config.json").is_file():
-        owner = RunDir(path.absolute().parent)
-        return Source(path.absolute(), owner if is_run(owner.path) and path.name == "final" else None)
-    run = find_run(name)
-    if not (run.final / "config.json").is_file():
-        raise LaunchError(
-            t(
-                "{run} has no finished model yet: go on with it (doctor run --resume {run}) until it ends",
-                run=run.name,
-            )
+    if path.suffix == ".onnx" or (_is_model(path) and not is_run(path)):
+        source = _of_file(path) if path.suffix == ".onnx" else _of_folder(path)
+        if checkpoint and source.run is None:
+            raise LaunchError(t("{path} is no run: it has no checkpoints", path=name))
+        if not checkpoint or source.run is None:
+            return source
+        return _of_run(source.run, checkpoint)
+    if path.name.startswith("step-") and is_run(path.absolute().parent.parent):
+        return _of_run(
+            RunDir(path.absolute().parent.parent), path.name.removeprefix("step-").lstrip("0") or "0"
         )
-    return Source(run.final.absolute(), run)
+    return _of_run(find_run(name), checkpoint)
+
+
+def _is_model(path: Path) -> bool:
+    return (path / "config.json").is_file() or (path / _ADAPTER).is_file()
+
+
+def _of_file(path: Path) -> Source:
+    if not path.is_file():
+        raise LaunchError(t("there is no file {path}", path=str(path)))
+    return Source(path.absolute().parent, onnx=path.absolute())
+
+
+def _of_folder(path: Path) -> Source:
+    """An adapter alone at the end of a run is opened by the run's plan, which knows its base and its classes."""
+    owner = RunDir(path.absolute().parent)
+    if path.name != "final" or not is_run(owner.path):
+        return Source(path.absolute())
+    return _of_run(owner, "")
+
+
+def _of_run(run: RunDir, checkpoint: str) -> Source:
+    run = RunDir(run.path.absolute())
+    if not checkpoint and (run.final / _ADAPTER).is_file():
+        return Source(run.final, run, checkpoint="final")
+    if not checkpoint and _is_model(run.final):
+        return Source(run.final, run)
+    if not any(run.checkpoints.glob("step-*")):
+        raise LaunchError(
+            t("{run} has no finished model and no checkpoint yet: go on with it (doctor run --resume {run})", run=run.name)
+        )  # fmt: skip
+    return Source(run.checkpoints, run, checkpoint=checkpoint or "best")
 
 
 def interpreter_for(source: Source, given: str | None) -> str:
@@ -126,7 +160,7 @@ def _lines(argv: list[str], errors: Any, offline: bool) -> Iterator[dict[str, An
         quiet["HF_HUB_OFFLINE"] = "1"
     try:
         process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=quiet
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=quiet
         )
     except OSError as error:
         why = error.strerror or str(error)
@@ -139,11 +173,21 @@ def _lines(argv: list[str], errors: Any, offline: bool) -> Iterator[dict[str, An
             yield _checked(raw)
         code = process.wait()
     finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+        _leave(process)
     if code:
         raise LaunchError(_died(code, errors))
+
+
+def _leave(process: subprocess.Popen[bytes]) -> None:
+    """Close the child's stdin, by which it knows that nobody waits for it any more; it removes what it was making."""
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.close()
+    process.stdout.close()
+    try:
+        process.wait(LEAVE_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _checked(raw: bytes) -> dict[str, Any]:

@@ -501,11 +501,11 @@ def gather_fleet(python: str | None, limit_s: float) -> list[Member]:
 
 # -- out of the door
 # ---------------------------------------------------------------------------------------------
-def find_model(name: str) -> Source:
+def find_model(name: str, checkpoint: str = "") -> Source:
     """Return the model that a run, a folder or an ONNX file means. Raises FileNotFoundError, LaunchError."""
     from doctor.model_work import find_source
 
-    return find_source(name)
+    return find_source(name, checkpoint)
 
 
 def export_onnx(
@@ -524,23 +524,32 @@ def predict(source: Source, request: dict[str, Any], python: str | None) -> Iter
     return predict(source, request, python)
 
 
+def finished_model(
+    source: Source, python: str | None, tell: Callable[[Text], None]
+) -> AbstractContextManager[Source]:
+    """Return the model as a folder to share, for as long as the context lasts. Raises LaunchError, BadPython."""
+    from doctor.model_share import finished
+
+    return finished(source, python, tell)
+
+
 def files_to_share(source: Source) -> dict[str, Path]:
     """Return what of a finished model is copied or sent, by its name there."""
-    from doctor.model_export import files_to_share
+    from doctor.model_share import files_to_share
 
     return files_to_share(source)
 
 
 def copy_model(source: Source, target: Path) -> Path:
     """Copy a finished model to a new folder. Raises LaunchError."""
-    from doctor.model_export import copy_model
+    from doctor.model_share import copy_model
 
     return copy_model(source, target)
 
 
 def upload_model(source: Source, repository: str, public: bool, python: str | None) -> str:
     """Send a finished model to a hub repository; return its address. Raises LaunchError, BadPython."""
-    from doctor.model_export import upload_model
+    from doctor.model_share import upload_model
 
     return upload_model(source, repository, public, python)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -76,8 +76,11 @@ def discard_folder(folder: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def what_is_wrong(folder: Path) -> str:
-    """Return why a sealed folder cannot be believed, or an empty string when it is as it was written."""
+def what_is_wrong(folder: Path, may_differ: Collection[str] = ()) -> str:
+    """Return why a sealed folder cannot be believed, or an empty string when it is as it was written.
+
+    Files named in ``may_differ`` are a person's to change.
+    """
     try:
         manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
     except FileNotFoundError:
@@ -85,6 +88,8 @@ def what_is_wrong(folder: Path) -> str:
     except (OSError, msgspec.MsgspecError) as error:
         return f"{MANIFEST}: {error}"
     for name, facts in manifest.files.items():
+        if name in may_differ:
+            continue
         path = folder / name
         if not path.is_file():
             return f"{name} is missing"

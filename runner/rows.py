@@ -36,6 +36,10 @@ class Row(msgspec.Struct, frozen=True):
     """Where the text was given as a list of words."""
 
 
+class NoColumnError(InputError):
+    """A file without the column that was named."""
+
+
 class ReadingNotes:
     """What was met while reading: encodings by count, rows that did not fit their header."""
 
@@ -99,13 +103,13 @@ def column_index(path: Path, header: list[str], name: str) -> int:
     """Return where column ``name`` stands.
 
     Raises:
-        InputError: with the columns there are.
+        NoColumnError: with the columns there are.
     """
     if name in header:
         return header.index(name)
     found = ", ".join(printable(column) for column in header) or "-"
     shown = printable(str(path))
-    raise InputError(
+    raise NoColumnError(
         t(
             "{path}: there is no column {name} (there are {found}); say data.text and data.label",
             path=shown,

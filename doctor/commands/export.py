@@ -23,6 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "name", nargs="?", default="last", metavar="RUN|FOLDER",
         help=say("a run, or a folder with a model as save_pretrained writes it (default: the last run)"),
     )  # fmt: skip
+    parser.add_argument("--checkpoint", default="", metavar="STEP|best|last", help=say("a checkpoint of the run in place of its end (default where it has not ended: best)"))  # fmt: skip
     parser.add_argument(
         "--onnx", action="store_true", help=say("as ONNX, compared with torch before it is believed")
     )
@@ -46,27 +47,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
+    from doctor import service
     from doctor.launch import LaunchError
     from doctor.probes.target import BadPython
 
     if not namespace.onnx and not namespace.to:
         raise CommandError(say("say what is wanted: --onnx, or --to DIR|USER/REPO"), Exit.USAGE)
-    source = source_named(namespace.name)
+    source = source_named(namespace.name, namespace.checkpoint)
     try:
         if namespace.onnx and not _export(source, namespace):
             return Exit.FOUND
-        return _share(source, namespace) if namespace.to else Exit.OK
+        if not namespace.to:
+            return Exit.OK
+        with service.finished_model(source, namespace.python, _tell) as folder:
+            return _share(folder, namespace)
     except (LaunchError, BadPython) as error:
         raise CommandError(error.text) from None
 
 
-def source_named(name: str) -> Source:
+def source_named(name: str, checkpoint: str) -> Source:
     """Return the model that ``name`` means. Raises CommandError."""
     from doctor import service
     from doctor.launch import LaunchError
 
     try:
-        return service.find_model(name)
+        return service.find_model(name, checkpoint)
     except FileNotFoundError as error:
         raise CommandError(no_such_run(name, error), Exit.USAGE) from None
     except LaunchError as error:
@@ -106,6 +111,8 @@ def _tell(text: Text) -> None:
 def _output(source: Source, asked: str | None) -> Path:
     if asked:
         return Path(asked).absolute()
+    if source.onnx is not None:
+        raise CommandError(t("{path} is an ONNX file already", path=str(source.onnx)), Exit.USAGE)
     return source.run.path.absolute() / "onnx" if source.run else source.folder.with_name(source.folder.name + "-onnx")  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from doctor.commands.export import source_named
 from doctor.language import say
 from runner.deploy.records import TABLES
 from runner.strings import shown
-from runner.text import t
+from runner.text import Text, t
 
 if TYPE_CHECKING:
     from doctor.model_work import Source
@@ -25,6 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=say("a run (or last), a folder with a model, or an ONNX file of `doctor export`"),
     )  # fmt: skip
     parser.add_argument("texts", nargs="*", metavar="TEXT", help=say("texts to answer (none: one a line from standard input)"))  # fmt: skip
+    parser.add_argument("--checkpoint", default="", metavar="STEP|best|last", help=say("a checkpoint of the run in place of its end (default where it has not ended: best)"))  # fmt: skip
     parser.add_argument("--file", metavar="FILE", help=say("a CSV, TSV, JSONL, Parquet or text file instead"))
     parser.add_argument("--column", default="text", metavar="NAME", help=say("its column with the text (default: text)"))  # fmt: skip
     parser.add_argument("--pair-column", default="", metavar="NAME", help=say("its column with the second text, where there are two"))  # fmt: skip
@@ -48,7 +49,7 @@ def run(namespace: argparse.Namespace) -> int:
 
     if min(namespace.top, namespace.new_tokens, namespace.batch_size) < 1:
         raise CommandError(say("--top, --new-tokens and --batch-size take a number from 1 up"), Exit.USAGE)
-    source = source_named(namespace.name)
+    source = source_named(namespace.name, namespace.checkpoint)
     try:
         for line in service.predict(source, _request(source, namespace), namespace.python):
             _show(line, namespace.json)
@@ -81,6 +82,8 @@ def _request(source: Source, namespace: argparse.Namespace) -> dict[str, Any]:
 
 
 def _typed() -> list[str]:
+    if sys.stdin is None:
+        raise CommandError(say("there is no text to answer"), Exit.USAGE)
     if sys.stdin.isatty():
         print(say("one text a line; Ctrl-D answers them:"), file=sys.stderr, flush=True)
     texts = [line.rstrip("\r\n") for line in sys.stdin if line.strip()]
@@ -103,8 +106,15 @@ def _show(line: dict[str, Any], as_json: bool) -> None:
                 t("{count} {count:answer|answers} in {path}", count=line["done"], path=shown(line["written"]))
             )
         )
-    elif sys.stderr.isatty():
+    elif "doing" in line:
+        import msgspec
+
+        print(say(msgspec.convert(line["doing"], Text)), file=sys.stderr, flush=True)
+    elif "done" in line and sys.stderr.isatty():
         print("\r" + say(t("{count} answered", count=line["done"])), end="\r", file=sys.stderr, flush=True)
+    if line.get("left_out"):
+        words = t("{count} {count:row has|rows have} more or fewer fields than the header, and no answer", count=line["left_out"])  # fmt: skip
+        print(say(words), file=sys.stderr, flush=True)
 
 
 def answer_lines(answer: dict[str, Any]) -> Iterator[str]:

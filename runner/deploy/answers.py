@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from runner.deploy.trained import Trained, encode
+from runner.deploy.trained import Trained, encode, with_a_token
 from runner.inputs import InputError
 from runner.rows import Row
 from runner.spans import is_span_tagging, spans
@@ -59,12 +59,16 @@ def _rounded(value: torch.Tensor) -> float:
 
 
 def _tagged(trained: Trained, rows: list[Row]) -> list[Answer]:
+    if not trained.tokenizer.is_fast:
+        raise InputError(t("token-classification: this tokenizer does not say which word a token is of; "
+                           "take a model with a fast tokenizer"))  # fmt: skip
     words = [list(row.words) or row.text.split() for row in rows]
     encoded = trained.tokenizer(
         words, is_split_into_words=True, truncation=True, max_length=trained.max_length, padding=True,
         return_tensors="pt",
     )  # fmt: skip
-    ids = trained.answer({name: encoded[name] for name in trained.input_names}).argmax(-1)
+    batch = {name: encoded[name].long() for name in trained.input_names}
+    ids = trained.answer(with_a_token(batch, trained.tokenizer.pad_token_id or 0)).argmax(-1)
     return [
         _one_tagged(trained, words[row], encoded.word_ids(row), ids[row].tolist()) for row in range(len(rows))
     ]
@@ -73,7 +77,7 @@ def _tagged(trained: Trained, rows: list[Row]) -> list[Answer]:
 def _one_tagged(trained: Trained, words: list[str], places: list[int | None], ids: list[int]) -> Answer:
     """A word's tag stands on its first token; words beyond the longest length have none."""
     tags: dict[int, str] = {}
-    for place, index in zip(places, ids, strict=True):
+    for place, index in zip(places, ids, strict=False):  # a text without a token got one that is no word's
         if place is not None:
             tags.setdefault(place, trained.labels[index])
     found = [tags.get(place, "") for place in range(len(words))]
@@ -87,14 +91,14 @@ def _one_tagged(trained: Trained, words: list[str], places: list[int | None], id
 
 
 def _filled(trained: Trained, batch: dict[str, torch.Tensor], top: int) -> list[Answer]:
-    mask = trained.tokenizer.mask_token_id
-    shares = trained.answer(batch).softmax(-1)
+    """A text without a gap gets an answer without one: among many, it is the file's business."""
+    logits = trained.answer(batch)
     answers: list[Answer] = []
     for row, ids in enumerate(batch["input_ids"]):
-        places = (ids == mask).nonzero().flatten().tolist()
-        if not places:
-            raise InputError(t("a masked language model fills gaps: write {mask} where one is", mask=trained.tokenizer.mask_token or "[MASK]"))  # fmt: skip
-        answers.append({"gaps": [_tokens(trained, shares[row, place], top) for place in places]})
+        places = (ids == trained.tokenizer.mask_token_id).nonzero().flatten().tolist()
+        answers.append({"gaps": [_tokens(trained, logits[row, place].softmax(-1), top) for place in places]})
+    if len(answers) == 1 and not answers[0]["gaps"]:
+        raise InputError(t("a masked language model fills gaps: write {mask} where one is", mask=trained.tokenizer.mask_token or "[MASK]"))  # fmt: skip
     return answers
 
 

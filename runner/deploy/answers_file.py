@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import msgspec
 
 from runner.deploy.answers import Answer
 from runner.deploy.records import TABLES
+from runner.inputs import InputError
 from runner.rows import Row
+from runner.text import t
 
 ROW_GROUP = 1000
 
@@ -18,8 +21,8 @@ ROW_GROUP = 1000
 class Writer:
     """Takes one answer after another; what is written is whole once it is left."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, paired: bool) -> None:
+        self.path, self.paired = path, paired
         self.rows = 0
 
     def __enter__(self) -> Writer:
@@ -29,7 +32,7 @@ class Writer:
         self.close()
 
     def write(self, row: Row, answer: Answer) -> None:
-        self.add(flat(row, answer))
+        self.add(flat(with_text(row, answer, self.paired)))
         self.rows += 1
 
     def add(self, values: dict[str, Any]) -> None:
@@ -39,20 +42,24 @@ class Writer:
         raise NotImplementedError
 
 
-def flat(row: Row, answer: Answer) -> dict[str, Any]:
-    """Return one row of a table: the text, then the answer; what is no single value is JSON."""
-    plain = {
+def with_text(row: Row, answer: Answer, paired: bool) -> dict[str, Any]:
+    """Return an answer behind what it answers: the same fields in the same order for every row."""
+    return {"text": row.text, **({"text_pair": row.pair} if paired else {}), **answer}
+
+
+def flat(values: dict[str, Any]) -> dict[str, Any]:
+    """Return one row of a table: what is no single value is JSON."""
+    return {
         name: value if isinstance(value, (str, int, float)) else msgspec.json.encode(value).decode()
-        for name, value in answer.items()
+        for name, value in values.items()
     }
-    return {"text": row.text, **({"text_pair": row.pair} if row.pair else {}), **plain}
 
 
 class CsvWriter(Writer):
     """UTF-8 with a byte-order mark, so that a spreadsheet shows Chinese."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, paired: bool) -> None:
+        super().__init__(path, paired)
         self._file = open(path, "w", encoding="utf-8-sig", newline="")  # noqa: SIM115 - closed by close
         self._table: csv.DictWriter[str] | None = None
 
@@ -69,12 +76,12 @@ class CsvWriter(Writer):
 class JsonWriter(Writer):
     """One JSON object a line."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, paired: bool) -> None:
+        super().__init__(path, paired)
         self._file = open(path, "wb")  # noqa: SIM115 - closed by close
 
     def write(self, row: Row, answer: Answer) -> None:
-        self.add({"text": row.text, **({"text_pair": row.pair} if row.pair else {}), **answer})
+        self.add(with_text(row, answer, self.paired))
         self.rows += 1
 
     def add(self, values: dict[str, Any]) -> None:
@@ -87,8 +94,12 @@ class JsonWriter(Writer):
 class ParquetWriter(Writer):
     """Row groups of :data:`ROW_GROUP`."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, paired: bool) -> None:
+        super().__init__(path, paired)
+        if importlib.util.find_spec("pyarrow") is None:
+            raise InputError(
+                t("Parquet needs pyarrow, which is not installed in this interpreter; write .csv or .jsonl")
+            )
         self._held: list[dict[str, Any]] = []
         self._file: Any = None
 
@@ -116,10 +127,13 @@ class ParquetWriter(Writer):
 _WRITERS = dict(zip(TABLES, (CsvWriter, JsonWriter, JsonWriter, ParquetWriter), strict=True))
 
 
-def open_writer(path: Path, making: Path) -> Writer:
+def open_writer(path: Path, making: Path, paired: bool) -> Writer:
     """Return the writer that the name of ``path`` (one of :data:`TABLES`) asks for; it writes to ``making``.
+
+    ``paired``: the rows have two texts.
 
     Raises:
         OSError: it cannot be written there.
+        InputError: what writes this form is not installed.
     """
-    return _WRITERS[path.suffix.lower()](making)
+    return _WRITERS[path.suffix.lower()](making, paired)

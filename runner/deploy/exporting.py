@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
 
+from runner.deploy.from_run import choose_checkpoint, open_checkpoint
 from runner.deploy.held_out import HeldOut, batches_of, open_held_out
 from runner.deploy.latency import measure
 from runner.deploy.onnx_file import ExportFailed, Written, choose_exporter, write_onnx
+from runner.deploy.opening import open_trained
 from runner.deploy.parity import compare_shapes, compare_texts, shapes_for
-from runner.deploy.records import Agreement, Exported, Latency, ShapeParity, Variant
-from runner.deploy.session import ask, open_session
-from runner.deploy.trained import Trained, open_trained
+from runner.deploy.place import check_target, new_folder, weights_sha256
+from runner.deploy.records import REPORT, Agreement, Exported, Latency, ShapeParity, Variant
+from runner.deploy.session import ask, check_provider, open_session, require_onnx, runtime_version
+from runner.deploy.trained import Trained
 from runner.deploy.variants import WRITERS
-from runner.durable import publish_folder, seal_folder, write_durably
-from runner.inputs import InputError, file_sha256
+from runner.durable import write_durably
+from runner.inputs import InputError
 from runner.plan import PlanError
+from runner.rundir import RunDir
 from runner.text import Text, t
 
-ONNX_FILE, REPORT = "model.onnx", "export.json"
+ONNX_FILE = "model.onnx"
 LATENCY_LENGTH = 128
 Tell = Callable[[Text], None]
 
@@ -38,6 +39,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     out: str
     run: str = ""
     """The run whose held-out rows the files are tried on; empty: none."""
+    checkpoint: str = ""
+    """``best``, ``last`` or a step of the run, in place of ``folder``'s weights."""
     texts: list[str] = []
     """Real texts to try where there is no run."""
     max_length: int | None = None
@@ -52,39 +55,42 @@ def export(request: Request, tell: Tell) -> Exported:
     """Write ``request.out``: ``model.onnx``, its variants, the tokenizer, the configuration and ``export.json``.
 
     Raises:
-        InputError: the folder holds no model that is known here.
+        InputError: the folder holds no model that is known here, or ``out`` something else.
         ExportFailed: no exporter wrote a file that answers as torch does.
         OSError: no space.
     """
-    _require("onnx", "onnxruntime")
-    target = Path(request.out)
-    making = target.with_name(target.name + ".making")
-    shutil.rmtree(making, ignore_errors=True)
-    making.mkdir(parents=True)
-    try:
-        exported = _into(making, request, tell)
+    require_onnx("onnx", "onnxruntime")
+    check_provider(request.provider)
+    source = _source(request, tell)
+    check_target(Path(request.out), str(source.weights), request.run)
+    with new_folder(Path(request.out)) as making:
+        exported = _into(making, request, source, tell)
         write_durably(making / REPORT, msgspec.json.format(msgspec.json.encode(exported), indent=1) + b"\n")
-        seal_folder(making)
-        publish_folder(making, target)
-    except BaseException:
-        shutil.rmtree(making, ignore_errors=True)
-        raise
     return exported
 
 
-def _require(*names: str) -> None:
-    import importlib.util
+class _Source(NamedTuple):
+    """The torch model: where its weights lie, and what opens it with an attention of a name."""
 
-    missing = [name for name in names if importlib.util.find_spec(name) is None]
-    if missing:
-        raise InputError(
-            t("the export needs {names} in the environment that trained: {command}",
-              names=", ".join(missing), command=f"{sys.executable} -m pip install onnx onnxscript onnxruntime")
-        )  # fmt: skip
+    weights: Path
+    opener: Callable[[str], Trained]
 
 
-def _into(making: Path, request: Request, tell: Tell) -> Exported:
-    trained, written, shapes = _write(making, request, tell)
+def _source(request: Request, tell: Tell) -> _Source:
+    """Return the model of a folder, or of a checkpoint of the run. Raises InputError."""
+    if not request.checkpoint:
+        folder = Path(request.folder)
+        return _Source(folder, lambda attention: open_trained(folder, request.max_length, attention))
+    run = RunDir(request.run)
+    checkpoint, why = choose_checkpoint(run, request.checkpoint)
+    tell(why)
+    return _Source(
+        checkpoint, lambda attention: open_checkpoint(run, checkpoint, request.max_length, attention)
+    )
+
+
+def _into(making: Path, request: Request, source: _Source, tell: Tell) -> Exported:
+    trained, written, shapes = _write(making, request, source, tell)
     trained.tokenizer.save_pretrained(str(making))
     trained.model.config.save_pretrained(str(making))
     held_out, no_texts = _held_out(request, trained)
@@ -103,9 +109,10 @@ def _into(making: Path, request: Request, tell: Tell) -> Exported:
         max_length=trained.max_length,
         labels=tuple(trained.labels),
         torch_version=str(torch.__version__),
-        onnxruntime_version=metadata.version("onnxruntime") if _has("onnxruntime") else _gpu_version(),
-        source=request.folder,
-        source_sha256=_weights_hash(Path(request.folder)),
+        onnxruntime_version=runtime_version(),
+        source=str(source.weights),
+        source_sha256=weights_sha256(source.weights),
+        run=request.run,
         variants=tuple(variants),
         torch_metrics=held_out.metrics(trained.answer) if held_out else {},
         no_texts=no_texts,
@@ -113,25 +120,17 @@ def _into(making: Path, request: Request, tell: Tell) -> Exported:
     )
 
 
-def _has(distribution: str) -> bool:
-    try:
-        metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-def _gpu_version() -> str:
-    return metadata.version("onnxruntime-gpu") if _has("onnxruntime-gpu") else ""
-
-
-def _write(making: Path, request: Request, tell: Tell) -> tuple[Trained, Written, tuple[ShapeParity, ...]]:
+def _write(
+    making: Path, request: Request, source: _Source, tell: Tell
+) -> tuple[Trained, Written, tuple[ShapeParity, ...]]:
     """Write a file that answers as torch does: by the next exporter, then with plain attention, where one does not."""
     failure: ExportFailed | None = None
-    for attention in ("sdpa", "eager"):
-        trained = open_trained(Path(request.folder), request.max_length, attention)
-        if attention != getattr(trained.config, "_attn_implementation", attention):
-            continue
+    used = ""
+    for attention in ("", "eager"):
+        trained = source.opener(attention)
+        if failure is not None and used == getattr(trained.config, "_attn_implementation", "eager"):
+            break  # it has no other
+        used = getattr(trained.config, "_attn_implementation", "eager")
         order, why = choose_exporter(request.exporter)
         for exporter in order:
             tell(t("writing the ONNX file ({exporter} exporter)", exporter=exporter))
@@ -150,10 +149,12 @@ def _proven(trained: Trained, path: Path, exporter: str, request: Request, why: 
     written = write_onnx(trained, path, exporter, request.opset, why)
     try:
         session = open_session(path, request.provider)
+        shapes = tuple(compare_shapes(trained, session, shapes_for(trained)))
+    except InputError:
+        raise
     except Exception as error:  # onnxruntime's errors have no common base but Exception
         words = " ".join(str(error).split())[:400]
-        raise ExportFailed(t("onnxruntime cannot open what the {exporter} exporter wrote: {why}", exporter=exporter, why=words)) from error  # fmt: skip
-    shapes = tuple(compare_shapes(trained, session, shapes_for(trained)))
+        raise ExportFailed(t("onnxruntime cannot run what the {exporter} exporter wrote: {why}", exporter=exporter, why=words)) from error  # fmt: skip
     bad = next((one for one in shapes if not one.is_equal), None)
     if bad is not None:
         raise ExportFailed(
@@ -226,8 +227,3 @@ def _latencies(making: Path, trained: Trained, variants: list[Variant], request:
     sessions = {one.file: open_session(making / one.file, request.provider, torch.get_num_threads()) for one in variants if one.file}  # fmt: skip
     engines = {name: lambda batch, session=session: ask(session, batch) for name, session in sessions.items()}
     return measure(trained, {"torch": trained.answer, **engines}, min(LATENCY_LENGTH, trained.max_length))
-
-
-def _weights_hash(folder: Path) -> str:
-    weights = sorted([*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")])
-    return file_sha256(weights[0]) if weights else ""

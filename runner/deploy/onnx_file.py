@@ -75,7 +75,7 @@ def choose_exporter(asked: str) -> tuple[tuple[str, ...], Text]:
 def example_inputs(trained: Trained) -> tuple[torch.Tensor, ...]:
     """Return int64 tensors of :data:`EXAMPLE_SHAPE`, one an input, all of it text."""
     rows, length = EXAMPLE_SHAPE
-    ids = torch.arange(rows * length).view(rows, length) % (len(trained.tokenizer) - 1)
+    ids = torch.arange(rows * length).view(rows, length) % max(1, trained.vocabulary - 1)
     values = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}  # fmt: skip
     return tuple(values[name] for name in trained.input_names)
 

@@ -22,7 +22,7 @@ def made_up_batch(trained: Trained, shape: tuple[int, int], seed: int) -> Batch:
     """Return a batch of random tokens whose rows have every length down to one: int64 ``shape``."""
     rows, length = shape
     generator = torch.Generator().manual_seed(seed)
-    ids = torch.randint(0, len(trained.tokenizer), shape, generator=generator)
+    ids = torch.randint(0, trained.vocabulary, shape, generator=generator)
     lengths = torch.randint(1, length + 1, (rows,), generator=generator)
     lengths[0] = length
     mask = (torch.arange(length)[None, :] < lengths[:, None]).long()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -11,11 +12,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from runner.deploy.answers import Answer, answer_rows, continue_texts
-from runner.deploy.answers_file import open_writer
-from runner.deploy.trained import OnnxModel, Trained, open_onnx, open_trained
+from runner.deploy.answers_file import open_writer, with_text
+from runner.deploy.from_run import choose_checkpoint, open_checkpoint
+from runner.deploy.opening import open_onnx, open_trained
+from runner.deploy.trained import OnnxModel, Trained
 from runner.inputs import InputError
 from runner.profile import DataSection
-from runner.rows import ReadingNotes, Row, rows_of
+from runner.rows import NoColumnError, ReadingNotes, Row, rows_of
+from runner.rundir import RunDir
 from runner.text import t
 
 if TYPE_CHECKING:
@@ -30,6 +34,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     folder: str = ""
     """With the torch model; or"""
+    run: str = ""
+    """the run, with"""
+    checkpoint: str = ""
+    """``best``, ``last`` or a step; or"""
     onnx: str = ""
     """the ONNX file."""
     texts: list[str] = []
@@ -49,22 +57,37 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def predict(request: Request, teller: Teller) -> None:
     """Answer every row; a line ``{"answer": ...}`` each, or ``{"done": rows}`` now and then with ``out``.
 
+    The last line says how many rows of the file did not fit its header and got no answer.
+
     Raises:
         InputError: the model, the file or its column is not there.
         OSError: the file cannot be read, or the answers not written.
     """
-    trained = open_onnx(Path(request.onnx), request.max_length) if request.onnx else open_trained(Path(request.folder), request.max_length)  # fmt: skip
+    if (
+        request.out
+        and request.file
+        and Path(request.out).exists()
+        and Path(request.out).samefile(request.file)
+    ):
+        raise InputError(t("{path} is the file with the texts: write the answers to another one", path=request.out))  # fmt: skip
+    trained, notes = _open(request, teller), ReadingNotes()
     if isinstance(trained, OnnxModel) and trained.kind == "causal-lm":
         raise InputError(t("text is continued from the torch model only: name the run or its final folder"))
-    answers = _answers(trained, _rows(request), request)
-    if not request.out:
-        for row, answer in answers:
-            teller.line(answer={"text": row.text, **answer})
+    answers = _answers(trained, _rows(request, notes), request)
+    if request.out:
+        done = _write(answers, request, teller)
+        teller.line(done=done, written=request.out, left_out=notes.misshapen_rows)
         return
+    for done, (row, answer) in enumerate(answers, start=1):
+        teller.line(answer=with_text(row, answer, bool(request.pair_column or request.pairs)), done=done)
+    teller.line(left_out=notes.misshapen_rows)
+
+
+def _write(answers: Iterator[tuple[Row, Answer]], request: Request, teller: Teller) -> int:
     path = Path(request.out)
-    making = path.with_name(f".{path.name}.making")
+    making = path.with_name(f".{path.name}.making-{os.getpid()}")
     try:
-        with open_writer(path, making) as writer:
+        with open_writer(path, making, bool(request.pair_column)) as writer:
             for number, (row, answer) in enumerate(answers, start=1):
                 writer.write(row, answer)
                 if number % 100 == 0:
@@ -72,10 +95,20 @@ def predict(request: Request, teller: Teller) -> None:
         os.replace(making, path)  # noqa: PTH105 - atomic, and the name may exist
     finally:
         making.unlink(missing_ok=True)
-    teller.line(done=writer.rows, written=str(path))
+    return writer.rows
 
 
-def _rows(request: Request) -> Iterator[Row]:
+def _open(request: Request, teller: Teller) -> Trained:
+    if request.onnx:
+        return open_onnx(Path(request.onnx), request.max_length)
+    if not request.checkpoint:
+        return open_trained(Path(request.folder), request.max_length)
+    checkpoint, why = choose_checkpoint(RunDir(request.run), request.checkpoint)
+    teller.doing(why)
+    return open_checkpoint(RunDir(request.run), checkpoint, request.max_length)
+
+
+def _rows(request: Request, notes: ReadingNotes) -> Iterator[Row]:
     if not request.file:
         for index, text in enumerate(request.texts):
             yield Row(text, request.pairs[index] if request.pairs else "", None)
@@ -83,7 +116,19 @@ def _rows(request: Request) -> Iterator[Row]:
     section = DataSection(
         train=[request.file], text=request.column, text_pair=request.pair_column, label="", encoding=request.encoding
     )  # fmt: skip
-    yield from rows_of([Path(request.file)], section, ReadingNotes())
+    try:
+        yield from rows_of([Path(request.file)], section, notes)
+    except NoColumnError as error:
+        given = error.problem.params
+        raise InputError(t("{path}: there is no column {name} (there are {found}); name it with --column",
+                           path=given["path"], name=given["name"], found=given["found"])) from error  # fmt: skip
+    except (UnicodeDecodeError, LookupError) as error:
+        raise InputError(t("{path} is not in the encoding that it was read in: {why}; name its own with --encoding",
+                           path=request.file, why=str(error))) from error  # fmt: skip
+    except (csv.Error, EOFError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(t("{path} cannot be read: {error}", path=request.file, error=str(error)[:300])) from error  # fmt: skip
 
 
 def _answers(trained: Trained, rows: Iterable[Row], request: Request) -> Iterator[tuple[Row, Answer]]:

@@ -6,6 +6,7 @@ import msgspec
 
 from runner.text import Text
 
+REPORT = "export.json"
 TABLES = (".csv", ".jsonl", ".ndjson", ".parquet")
 """What a name ends with that answers can be written to."""
 
@@ -85,9 +86,11 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
     torch_version: str
     onnxruntime_version: str
     source: str
-    """The folder of the torch model."""
+    """The folder of the torch model, or of the checkpoint."""
     source_sha256: str
     """Of its weights."""
+    run: str = ""
+    """The run that it is of."""
     variants: tuple[Variant, ...] = ()
     torch_metrics: dict[str, float] = {}
     """The torch model's own, on the same rows as each variant's."""

@@ -5,14 +5,22 @@ Whatever a library prints goes to stderr, so the lines are ours alone.
 
 from __future__ import annotations
 
+import _thread
 import os
+import shutil
 import sys
+import threading
+import time
+from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
+from runner.deploy.place import UNFINISHED
 from runner.inputs import InputError
 from runner.text import Text
+
+LEAVE_IN_S = 2.0
 
 
 class Teller:
@@ -30,9 +38,32 @@ class Teller:
         self.line(doing=text)
 
 
+def watch_caller(home: Path) -> None:
+    """End with whoever started this: stdin is a pipe of theirs, and its end is theirs, however they ended.
+
+    The main thread gets a few seconds to remove what it was making; then it is removed for it.
+    """
+    threading.Thread(target=_wait_for_the_end, args=(home,), daemon=True).start()
+
+
+def _wait_for_the_end(home: Path) -> None:
+    try:
+        while os.read(0, 1024):
+            pass
+    except OSError:
+        return  # no stdin was given: nobody to watch
+    _thread.interrupt_main()
+    time.sleep(LEAVE_IN_S)
+    for path in UNFINISHED:
+        shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(home, ignore_errors=True)
+    os._exit(130)
+
+
 def main(verb: str, request_path: str) -> int:
     """Do what the request asks; a failure is one line with its sentence. Returns the exit status."""
     teller = Teller()
+    watch_caller(Path(request_path).parent)
     with open(request_path, "rb") as file:
         request = file.read()
     try:
@@ -43,6 +74,8 @@ def main(verb: str, request_path: str) -> int:
     except MemoryError as error:
         teller.line(out_of_memory=str(error))
         return 1
+    except KeyboardInterrupt:
+        return 130
     except OSError as error:
         teller.line(
             os_error=f"{error.strerror or error} ({error.filename})" if error.filename else str(error)
@@ -68,10 +101,16 @@ def _predict(request: bytes, teller: Teller) -> None:
     predict(msgspec.json.decode(request, type=Request), teller)
 
 
+def _assemble(request: bytes, teller: Teller) -> None:
+    from runner.deploy.from_run import Assembly, assemble
+
+    assemble(msgspec.json.decode(request, type=Assembly), teller.doing)
+
+
 def _upload(request: bytes, teller: Teller) -> None:
     from runner.deploy.uploading import Request, upload
 
     teller.line(uploaded=upload(msgspec.json.decode(request, type=Request)))
 
 
-_VERBS = {"export": _export, "predict": _predict, "upload": _upload}
+_VERBS = {"export": _export, "predict": _predict, "assemble": _assemble, "upload": _upload}

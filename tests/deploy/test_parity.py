@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from runner.deploy.parity import compare_shapes, compare_texts, made_up_batch, shapes_for
-from runner.deploy.trained import Trained, encode, open_trained
+from runner.deploy.opening import open_trained
+from runner.deploy.trained import Trained, encode
 from tests.deploy.tiny import save_model
 
 SHAPES = [(1, 7), (2, 16), (3, 33), (5, 64), (8, 64)]

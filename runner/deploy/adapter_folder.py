@@ -1,0 +1,73 @@
+"""A folder with a LoRA adapter alone, as peft writes it: opened on its base model and merged into one graph."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import torch
+import transformers
+
+from runner.inputs import InputError
+from runner.text import t
+
+ADAPTER, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+_AUTO = {
+    "SEQ_CLS": "AutoModelForSequenceClassification",
+    "TOKEN_CLS": "AutoModelForTokenClassification",
+    "CAUSAL_LM": "AutoModelForCausalLM",
+    "FEATURE_EXTRACTION": "AutoModel",
+    None: "AutoModelForMaskedLM",
+}
+_HEADS = ("score.weight", "classifier.weight", "classifier.out_proj.weight", "classifier.dense.weight")
+
+
+def open_base(folder: Path, attention: str) -> tuple[Any, Any]:
+    """Return the model with the adapter in its weights, and the tokenizer: the folder's own, else the base's.
+
+    Raises:
+        InputError: peft is not installed, the adapter is of a kind not known here, or its base is not on this machine.
+    """
+    peft = _peft()
+    given = json.loads((folder / ADAPTER).read_bytes())
+    base, auto = str(given.get("base_model_name_or_path") or ""), _AUTO.get(given.get("task_type"))
+    if auto is None:
+        raise InputError(t("{path}: an adapter of kind {kind} is not known here", path=str(folder), kind=str(given.get("task_type"))))  # fmt: skip
+    changes: dict[str, Any] = {"attn_implementation": attention} if attention else {}
+    if auto.endswith("Classification"):
+        changes["num_labels"] = _classes(folder)
+    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        model = getattr(transformers, auto).from_pretrained(base, dtype=torch.float32, **local, **changes)
+    except (OSError, ValueError) as error:
+        why = " ".join(str(error).split())[:300]
+        raise InputError(t("{path} is an adapter for {base}, which is not on this machine: {why}", path=str(folder), base=base or "?", why=why)) from error  # fmt: skip
+    own = (folder / "tokenizer_config.json").is_file()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder) if own else base, **local)
+    if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
+        model.resize_token_embeddings(len(tokenizer))
+    return peft.PeftModel.from_pretrained(model, str(folder)).merge_and_unload(), tokenizer
+
+
+def _peft() -> Any:
+    try:
+        import peft
+    except ImportError as error:
+        raise InputError(
+            t("this is a LoRA adapter, and peft cannot be imported ({why}); install it with: {command}",
+              why=str(error), command="pip install --no-deps peft")
+        ) from error  # fmt: skip
+    return peft
+
+
+def _classes(folder: Path) -> int:
+    """Return how many classes the head has that lies with the adapter; peft keeps no number of them."""
+    if not (folder / WEIGHTS).is_file():
+        raise InputError(t("{path} has no {name}", path=str(folder), name=WEIGHTS))
+    with safetensors.safe_open(str(folder / WEIGHTS), framework="pt", device="cpu") as file:
+        heads = [name for name in file.keys() if name.endswith(_HEADS)]  # noqa: SIM118 (not a mapping)
+        if heads:
+            return int(file.get_slice(heads[-1]).get_shape()[0])
+    raise InputError(t("{path} has no head: how many classes there are is not known", path=str(folder)))

@@ -1,0 +1,177 @@
+"""A folder with a trained model, or an ONNX file, opened as a :class:`runner.deploy.trained.Trained`."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from runner.choices import parse_release
+from runner.deploy.adapter_folder import ADAPTER, open_base
+from runner.deploy.place import CARD
+from runner.deploy.session import open_session, require_onnx
+from runner.deploy.trained import OnnxModel, Trained
+from runner.durable import MANIFEST, what_is_wrong
+from runner.inputs import InputError
+from runner.text import t
+
+# What an architecture's name ends with -> (what it is for, the class that opens it).
+_KINDS = {
+    "ForSequenceClassification": ("classification", "AutoModelForSequenceClassification"),
+    "ForTokenClassification": ("token-classification", "AutoModelForTokenClassification"),
+    "ForMaskedLM": ("masked-lm", "AutoModelForMaskedLM"),
+    "ForCausalLM": ("causal-lm", "AutoModelForCausalLM"),
+    "LMHeadModel": ("causal-lm", "AutoModelForCausalLM"),
+    "Model": ("features", "AutoModel"),
+}
+_NO_LIMIT = 1 << 20
+# No code out of a model's folder is run, and nobody is asked whether it should be.
+_LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+
+
+def open_trained(folder: Path, max_length: int | None = None, attention: str = "") -> Trained:
+    """Open the model and the tokenizer of a folder as ``save_pretrained`` wrote it.
+
+    ``attention``: transformers' name of an implementation; empty: the model's own choice.
+
+    Raises:
+        InputError: it is no such folder, it is damaged, or what it holds answers in a way not known here.
+    """
+    check_folder(folder)
+    try:
+        if (folder / ADAPTER).is_file():
+            model, tokenizer = open_base(folder, attention)
+        else:
+            model, tokenizer = _open_whole(folder, attention)
+    except InputError:
+        raise
+    except Exception as error:  # safetensors' and torch's errors have no common base but Exception
+        raise not_a_model(folder, error) from error
+    return as_trained(folder, model, tokenizer, max_length)
+
+
+def _open_whole(folder: Path, attention: str) -> tuple[Any, Any]:
+    config, tokenizer = _open_beside(folder)
+    _, auto = kind_of(folder, config)
+    # transformers 4.56 renamed torch_dtype to dtype.
+    dtype = "dtype" if parse_release(transformers.__version__) >= (4, 56) else "torch_dtype"
+    chosen = {"attn_implementation": attention} if attention else {}
+    model, loading = getattr(transformers, auto).from_pretrained(
+        str(folder), **_LOCAL, **{dtype: torch.float32}, **chosen, output_loading_info=True
+    )
+    # Nobody asks for a pooled output here.
+    missing = sorted(name for name in loading["missing_keys"] if "pooler" not in name or auto != "AutoModel")
+    if missing:
+        raise InputError(
+            t("{path} has no weights for {names}: they would be made up",
+              path=str(folder), names=", ".join(missing[:5]))
+        )  # fmt: skip
+    return model, tokenizer
+
+
+def as_trained(folder: Path, model: Any, tokenizer: Any, max_length: int | None) -> Trained:
+    """Return an opened model in evaluation mode with what its answers need. Raises InputError."""
+    model.eval()
+    model.config.architectures = [type(model).__name__]
+    kind, _ = kind_of(folder, model.config)
+    if model.main_input_name != "input_ids":
+        raise InputError(t("{path}: the model takes {name}, not texts", path=str(folder), name=model.main_input_name))  # fmt: skip
+    _pad_somehow(model.config, tokenizer)
+    length = _longest(max_length, model.config, tokenizer)
+    return Trained(folder, model.config, model, tokenizer, kind, length, _input_names(model, tokenizer))
+
+
+def open_onnx(path: Path, max_length: int | None = None) -> OnnxModel:
+    """Open an ONNX file for answers on the CPU; configuration and tokenizer lie beside it.
+
+    Raises:
+        InputError: they do not, or onnxruntime cannot read the file.
+    """
+    require_onnx("onnxruntime")
+    check_folder(path.parent)
+    try:
+        config, tokenizer = _open_beside(path.parent)
+        session = open_session(path)
+    except Exception as error:  # onnxruntime's errors have no common base but Exception
+        raise not_a_model(path, error) from error
+    _pad_somehow(config, tokenizer)
+    names = tuple(one.name for one in session.get_inputs())
+    length = _longest(max_length, config, tokenizer)
+    kind, _ = kind_of(path.parent, config)
+    return OnnxModel(path.parent, config, session, tokenizer, kind, length, names)
+
+
+def check_folder(folder: Path) -> None:
+    """Compare a sealed folder with its manifest, and keep transformers quiet. Raises InputError."""
+    if not folder.is_dir():
+        raise InputError(t("there is no folder {path}", path=str(folder)))
+    if (folder / MANIFEST).is_file() and (wrong := what_is_wrong(folder, may_differ=(CARD,))):
+        raise InputError(t("{path} cannot be believed: {why}", path=str(folder), why=wrong))
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+
+
+def _open_beside(folder: Path) -> tuple[Any, Any]:
+    config = transformers.AutoConfig.from_pretrained(str(folder), **_LOCAL)
+    kind, _ = kind_of(folder, config)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **_LOCAL)
+    if kind == "token-classification" and getattr(tokenizer, "add_prefix_space", None) is False:
+        # A byte-level tokenizer takes words one by one only where it puts their blank before them itself.
+        tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), add_prefix_space=True, **_LOCAL)
+    return config, tokenizer
+
+
+def kind_of(folder: Path, config: Any) -> tuple[str, str]:
+    """Return what a model is for, and the class of transformers that opens it.
+
+    Raises:
+        InputError: a kind that is not known here, as one that writes a text from a text.
+    """
+    architecture = (getattr(config, "architectures", None) or [""])[0]
+    found = next((both for ending, both in _KINDS.items() if architecture.endswith(ending)), None)
+    two_parts = getattr(config, "is_encoder_decoder", False) and found and found[0] != "classification"
+    if found is None or two_parts:
+        raise InputError(
+            t("{path}: a model of kind {architecture} is not known here; known are encoders and decoders whose name ends with {kinds}",
+              path=str(folder), architecture=architecture or "?", kinds=", ".join(_KINDS))
+        )  # fmt: skip
+    return found
+
+
+def not_a_model(path: Path, error: Exception) -> InputError:
+    """Return ``error`` as the sentence that ``path`` cannot be opened."""
+    if isinstance(error, InputError):
+        return error
+    why = " ".join(str(error).split())[:500]
+    return InputError(t("{path} cannot be opened as a model: {why}", path=str(path), why=why))
+
+
+def _pad_somehow(config: Any, tokenizer: Any) -> None:
+    """Give a tokenizer without a padding token one that the model knows: what is padded is masked out."""
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token or tokenizer.convert_ids_to_tokens(0)
+    if getattr(config, "pad_token_id", None) is None:
+        config.pad_token_id = tokenizer.pad_token_id
+
+
+def _longest(asked: int | None, config: Any, tokenizer: Any) -> int:
+    limit = min(asked or _NO_LIMIT, int(tokenizer.model_max_length), _positions(config))
+    return 512 if limit >= _NO_LIMIT else limit
+
+
+def _positions(config: Any) -> int:
+    count = getattr(config, "max_position_embeddings", None)
+    if not isinstance(count, int) or count <= 0:
+        return _NO_LIMIT
+    # RoBERTa's kin count positions from the padding id on: 514 hold 512.
+    return count - 2 if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet") else count
+
+
+def _input_names(model: Any, tokenizer: Any) -> tuple[str, ...]:
+    taken = inspect.signature(model.forward).parameters
+    wanted = ("input_ids", "attention_mask", "token_type_ids")
+    given = set(tokenizer.model_input_names) | {"input_ids", "attention_mask"}
+    return tuple(name for name in wanted if name in taken and name in given)

@@ -1,0 +1,91 @@
+"""Where an export goes: a folder that is whole or not there, and that replaces nothing but an earlier export of the same model."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from runner.deploy.records import REPORT, Exported
+from runner.durable import MANIFEST, Manifest, publish_folder, seal_folder
+from runner.inputs import InputError, file_sha256
+from runner.text import t
+
+CARD = "README.md"
+"""The one file of a finished model that a person may change."""
+UNFINISHED: set[Path] = set()
+"""Folders that are being made."""
+_MARK = ".making-"
+
+
+def check_target(target: Path, source: str, run: str) -> None:
+    """Refuse a folder that holds anything but an export of ``source``, or of the run that it is the end of.
+
+    Raises:
+        InputError: what it holds is not ours to replace.
+    """
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not target.is_dir():
+        raise InputError(t("{path} is not a folder; name another with --output", path=str(target)))
+    try:
+        earlier = msgspec.json.decode((target / REPORT).read_bytes(), type=Exported)
+        own = {*msgspec.json.decode((target / MANIFEST).read_bytes(), type=Manifest).files, MANIFEST}
+    except (OSError, msgspec.MsgspecError):
+        raise InputError(t("{path} holds something that is no export; name another folder with --output", path=str(target))) from None  # fmt: skip
+    if earlier.source != source and not (run and (earlier.run == run or target.parent == Path(run))):
+        raise InputError(t("{path} is an export of another model ({source}); name another folder with --output",
+                           path=str(target), source=earlier.source))  # fmt: skip
+    foreign = sorted(
+        {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()} - own
+    )
+    if foreign:
+        raise InputError(t("{path} also holds {names}, which would be lost; move them, or name another folder with --output",
+                           path=str(target), names=", ".join(foreign[:5])))  # fmt: skip
+
+
+@contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """Make a folder beside ``target`` that takes its name at the end; after an error, a signal or a kill nothing has it."""
+    _clear_left(target)
+    making = target.with_name(f".{target.name}{_MARK}{socket.gethostname()}-{os.getpid()}")
+    UNFINISHED.add(making)
+    making.mkdir(parents=True)
+    try:
+        yield making
+        seal_folder(making)
+        publish_folder(making, target)
+    except BaseException:
+        shutil.rmtree(making, ignore_errors=True)
+        raise
+    finally:
+        UNFINISHED.discard(making)
+
+
+def _clear_left(target: Path) -> None:
+    """Remove what a killed export of this machine left behind."""
+    start = f".{target.name}{_MARK}{socket.gethostname()}-"
+    for path in target.parent.glob(f".{target.name}{_MARK}*"):
+        number = path.name.removeprefix(start)
+        if number.isdigit() and not Path("/proc", number).exists():
+            shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(target.with_name(f".discarded-{target.name}"), ignore_errors=True)
+
+
+def weights_sha256(folder: Path) -> str:
+    """Return one hash over a model's weights: of the file, or of the hashes of several; empty: there are none."""
+    found = sorted({*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")} - {folder / "optimizer.safetensors"})  # fmt: skip
+    hashes = [file_sha256(path) for path in found]
+    return (
+        hashes[0]
+        if len(hashes) == 1
+        else hashlib.sha256("".join(hashes).encode()).hexdigest()
+        if hashes
+        else ""
+    )
