@@ -58,9 +58,11 @@ def test_a_mark_before_the_json_is_passed_over(tmp_path: Path) -> None:
 
 def test_what_nobody_looked_at_is_not_called_fine(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(good_snapshot())
-    for arguments in ([], ["--brief"], ["--lang", "zh"]):
+    english, chinese = "processes on the GPUs", "GPU 上的进程"
+    for arguments, words in (([], english), (["--brief"], english), (["--lang", "zh"], chinese)):
         done = doctor("check", "--facts", "a.json", *arguments, cwd=tmp_path)
-        assert "gpu_processes" in done.stdout, arguments
+        assert words.replace(" ", "") in "".join(done.stdout.split()), arguments
+        assert "no Python environment" not in done.stdout, "nobody looked for one"
 
 
 def test_names_in_a_snapshot_cannot_drive_the_terminal(tmp_path: Path) -> None:
@@ -165,6 +167,22 @@ def test_a_full_stdout_is_said() -> None:
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
     assert "No space left" in done.stderr
+
+
+def test_a_file_size_limit_is_one_line_and_no_success(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(good_snapshot())
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 0; '{sys.executable}' -c '{MAIN}' check --facts a.json --json > out.json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert done.returncode not in (0, -25)
+    assert done.stderr.count("\n") == 1
+    assert "File too large" in done.stderr
 
 
 @pytest.mark.parametrize(

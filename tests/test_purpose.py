@@ -30,9 +30,14 @@ from doctor.purpose import workload_from_script
         ),
         pytest.param("torch.onnx.export(m, x, 'm.onnx', dynamo=False)", (), id="the old exporter"),
         pytest.param(
-            "vocab = open('vocab.txt').read().splitlines()", ("vocab-splitlines",), id="a vocabulary split"
+            "vocab = open('vocab.txt', encoding='utf-8').read().splitlines()",
+            ("vocab-splitlines",),
+            id="a vocabulary split",
         ),
-        pytest.param("rows = open('data.txt').read().splitlines()", (), id="other lines split"),
+        pytest.param(
+            "rows = open('data.txt', encoding='utf-8').read().splitlines()", (), id="other lines split"
+        ),
+        pytest.param("rows = open('data.txt').readlines()", ("locale-encoding",), id="no encoding named"),
     ],
 )
 def test_features(text: str, features: tuple[str, ...]) -> None:

@@ -31,7 +31,8 @@ def environment_line(snapshot: Snapshot) -> str:
     transformers = packages.value.version("transformers") if packages.value else None
     if transformers:
         parts.append(f"transformers {shown(transformers)}")
-    return say(t("Judged: {what}", what=_joined(parts) or say("no Python environment")))
+    nothing = say("not recorded") if python.status == "skipped" else say("no Python environment")
+    return say(t("Judged: {what}", what=_joined(parts) or nothing))
 
 
 def machine_line(snapshot: Snapshot) -> str:

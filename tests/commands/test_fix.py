@@ -268,7 +268,7 @@ def in_terminal(home: Path, answers: str, *arguments: str) -> str:
 
 def test_each_step_is_asked_for_and_a_no_stops(home: Path) -> None:
     shown = in_terminal(home, "yn", "fix", ID)
-    assert "step 1 of 2" in shown and "stopped after 1 steps" in shown
+    assert "step 1 of 2" in shown and "stopped after 1 step;" in shown
     assert (home / ".config/rundoctor/env.sh").exists()
     assert (home / ".bashrc").read_text() == "# mine\n"
 

@@ -89,13 +89,22 @@ def test_environments_and_caches_are_not_the_users_scripts(tmp_path: Path) -> No
     assert [str(path.relative_to(tmp_path)) for path in scripts_in(tmp_path)] == ["train.py", "a/b.ipynb"]
 
 
-def test_one_script_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> None:
-    (tmp_path / "good.py").write_text("import torch\nprint('x'\n")
+@pytest.mark.parametrize(
+    ("source", "shown", "code"),
+    [
+        pytest.param("import torch\nprint('x'\n", "readable.py:2", 1, id="a finding in another"),
+        pytest.param("print('x')\n", "0 findings in 1 file", 3, id="nothing in the others is not fine"),
+    ],
+)
+def test_one_script_that_cannot_be_read_does_not_hide_the_others(
+    tmp_path: Path, source: str, shown: str, code: int
+) -> None:
+    (tmp_path / "readable.py").write_text(source)
     (tmp_path / "huge.py").write_bytes(b"#" * (5 << 20))
     done = doctor("lint", ".", cwd=tmp_path)
-    assert "good.py:2" in done.stdout
+    assert shown in done.stdout
     assert "huge.py" in done.stderr
-    assert done.returncode == 3
+    assert done.returncode == code
 
 
 @pytest.mark.parametrize(
