@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import torch
 
+from runner.durable import write_durably
 from runner.rehearsal import batches_of, leaving_no_trace, rehearse
 from runner.text import Text, t
 from runner.workbench import Batch, Workbench
@@ -46,7 +47,7 @@ def settle_compiling(bench: Workbench) -> None:
             bench.engine.model = torch.compile(bench.engine.placed.model, dynamic=True)
         return
     decided = _decide(bench)
-    path.write_bytes(msgspec.json.encode(decided))
+    write_durably(path, msgspec.json.encode(decided))
     bench.journal.note("info", decided.why)
 
 

@@ -3,6 +3,7 @@ run."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -53,7 +54,9 @@ class Journal:
         )
 
     def say(self, line: str) -> None:
-        sys.stdout.write(f"{line}\n")
+        """Write a line to the log; where that cannot be written (the disk is full), training goes on."""
+        with contextlib.suppress(OSError):
+            sys.stdout.write(f"{line}\n")
 
     def progress(self, step: int, total: int, data: dict[str, Any]) -> None:
         """Say how far the run is, every few seconds."""

@@ -3,6 +3,7 @@ code."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sys
@@ -97,7 +98,8 @@ def _train(
     try:
         data |= _outcome(plan, run, journal, stop, resume, approximate)
     except Exception as error:  # the run's last words: whatever it was becomes an event and an exit code
-        traceback.print_exc()
+        with contextlib.suppress(OSError):  # a log on a full disk; the event says it too
+            traceback.print_exc()
         data |= _told(error)
     journal.write("run-finished", None, **data, seconds=time.monotonic() - started)
     return int(data["exit_code"])
