@@ -138,11 +138,33 @@ class _Card(msgspec.Struct):
     power_limit_w: Number = None
     sm_clock_mhz: Number = None
     throttle_reasons: list[str] | None = None
+    pcie_rx_bytes_per_s: Number = None
+    pcie_tx_bytes_per_s: Number = None
+    nvlink_rx_bytes_per_s: Number = None
+    nvlink_tx_bytes_per_s: Number = None
+    nvlink_errors: Number = None
+    sm_active_pct: Number = None
+    tensor_active_pct: Number = None
     unread: dict[str, Any] | None = None
 
 
 class _Gpu(_Shape):
     gpus: list[_Card] | None = None
+
+
+class _Xid(_Shape):
+    number: Count = None
+    fault: str | None = None
+    meaning: str | None = None
+    pci: str | None = None
+    at: Annotated[float, msgspec.Meta(ge=0, le=LATEST_T)] | None = None
+    line: str | None = None
+    gpu_index: Count = None
+    is_ours: bool | None = None
+
+
+class _Xids(_Shape):
+    source: str | None = None
 
 
 class _Frame(msgspec.Struct):
@@ -180,6 +202,8 @@ _SHAPES: dict[str, type[_Shape]] = {
     "on-finish": _OnFinish,
     "sample-host": _Host,
     "sample-gpu": _Gpu,
+    "sample-xids": _Xids,
+    "xid": _Xid,
     "sample-stacks": _Stacks,
 }
 

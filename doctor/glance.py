@@ -29,7 +29,9 @@ BLOCK_BYTES = 2 << 20
 SEARCH_FOR_S = 1.0
 """So long the middles are searched for what happened rarely; on a slow disk the rest is left to the whole reading."""
 
-_RARE = re.compile(rb'"kind":"(?:evaluation|checkpoint|run-started|run-finished|on-finish|note)"')
+_RARE = re.compile(
+    rb'"kind":"(?:evaluation|checkpoint|run-started|run-finished|on-finish|note|xid|sample-xids)"'
+)
 _DECODER = msgspec.json.Decoder(RunEvent)
 
 

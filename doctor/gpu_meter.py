@@ -10,6 +10,7 @@ from doctor.model import Gpu, GpuProcess
 from doctor.probes import Context
 from doctor.probes.gpu_processes import identify
 from doctor.probes.nvml import NvmlReader
+from doctor.probes.nvml_rates import NvmlXid, Rates
 from doctor.probes.nvml_rows import NvmlProcess
 from doctor.redact_secrets import without_secrets
 from runner.text import Text, t
@@ -23,7 +24,7 @@ LOOK_AGAIN_S = 0.1
 and what samples besides must not stand still meanwhile."""
 SHOWN = (
     "index", "name", "utilization_pct", "memory_activity_pct", "memory_used_bytes", "memory_total_bytes", "temperature_c", "temperature_slowdown_c", "power_w",
-    "power_limit_w", "sm_clock_mhz", "throttle_reasons", "ecc_uncorrected_volatile", "mig_enabled", "error", "unread",
+    "power_limit_w", "sm_clock_mhz", "throttle_reasons", "ecc_uncorrected_volatile", "mig_enabled", "error",
 )  # fmt: skip
 
 
@@ -34,6 +35,9 @@ LONGEST_COMMAND = 80
 class Reader(Protocol):
     processes: tuple[NvmlProcess, ...]
     processes_unread: str
+    rates: dict[int, Rates]
+    xids: list[NvmlXid]
+    xids_unread: str | None
 
     @property
     def is_waiting(self) -> bool:
@@ -58,11 +62,22 @@ class GpuMeter:
         self._clock = clock
         self._reader = reader or NvmlReader()
         self._context = Context()
-        self._seen = False
+        self.seen_cards = False
+        """Some card has answered once: it may be lost since."""
         self._asked_at: float | None = None
         """Of an answer that is late."""
         self._retry_at = float("-inf")
         self._answer: dict[str, Any] = {}
+        self.addresses: dict[str, int] = {}
+        """PCI address -> index of each card that answered last; "" where an address could not be read."""
+
+    def take_xids(self) -> list[NvmlXid] | str | None:
+        """Return what NVML told of Xids since the call before, or why it tells of none; None: it was not asked yet."""
+        if self._reader.xids_unread != "":
+            return self._reader.xids_unread
+        taken = list(self._reader.xids)
+        self._reader.xids.clear()
+        return taken
 
     def sample(self) -> dict[str, Any]:
         """Return ``gpus`` (a dict a card), or ``why`` there are none to show.
@@ -75,15 +90,17 @@ class GpuMeter:
             return self._answer
         answer = self._reader.sample(LOOK_AGAIN_S if self._reader.is_waiting else self.timeout_s)
         if not isinstance(answer, Text):
-            self._seen, self._asked_at = True, None
-            self._answer = {"gpus": [card(gpu) for gpu in answer], **self._processes()}
+            self.seen_cards, self._asked_at = True, None
+            self.addresses = {gpu.pci_address: gpu.index for gpu in answer}
+            cards = [card(gpu, self._reader.rates.get(gpu.index)) for gpu in answer]
+            self._answer = {"gpus": cards, **self._processes()}
         elif self._reader.is_waiting:
             self._asked_at = now if self._asked_at is None else self._asked_at
             self._answer = {"why": self._no_answer_yet(answer, now - self._asked_at)}
         else:
             self._asked_at = None
             self._answer = {"why": answer}
-            self._retry_at = now + (RETRY_ONCE_SEEN_S if self._seen else RETRY_S)
+            self._retry_at = now + (RETRY_ONCE_SEEN_S if self.seen_cards else RETRY_S)
         return self._answer
 
     def _processes(self) -> dict[str, Any]:
@@ -113,11 +130,13 @@ def _process(process: GpuProcess) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def card(gpu: Gpu) -> dict[str, Any]:
+def card(gpu: Gpu, rates: Rates | None = None) -> dict[str, Any]:
     """Return what ``sample-gpu`` holds of a card, as it is read back from an event; what was not read is left out, its reason is in ``unread``."""
     values = {name: getattr(gpu, name) for name in SHOWN}
-    shown = {name: list(value) if isinstance(value, tuple) else value
-             for name, value in values.items() if value not in (None, "", {})}  # fmt: skip
-    if shown.get("unread"):
-        shown["unread"] = {name: why for name, why in gpu.unread.items() if name in SHOWN}
-    return shown
+    unread: dict[str, Any] = {name: why for name, why in gpu.unread.items() if name in SHOWN}
+    if rates is not None and not gpu.error:
+        values |= rates.values
+        unread |= rates.unread
+    values["unread"] = unread
+    return {name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items() if value not in (None, "", {})}  # fmt: skip

@@ -12,6 +12,7 @@ from doctor.gpu_meter import GpuMeter
 from doctor.log_follow import LogFollower, log_of
 from doctor.probes.host_meter import HostMeter
 from doctor.probes.process_tree import is_alive, read_stat
+from doctor.probes.xid_watch import XidWatch
 from doctor.pyspy import Window
 from doctor.stacks import hottest, starting_rate, where_time_goes
 from doctor.tensorboard_follow import TensorboardFollower, is_tensorboard
@@ -46,7 +47,7 @@ class ProcessWatcher:
         self.alive: bool | None = True
         self._start_ticks = stat.start_ticks
         self._rate = starting_rate(stat.threads)
-        self._host, self._gpus = HostMeter(pid), GpuMeter()
+        self._host, self._gpus, self._xids = HostMeter(pid), GpuMeter(), XidWatch()
         self._window: Window | None = None
         self._next_window = 0.0
         self._seq = 0
@@ -73,6 +74,9 @@ class ProcessWatcher:
         if self.alive:
             self._add("sample-host", self._host.sample())
             self._add("sample-gpu", self._gpus.sample())
+            if self._gpus.seen_cards:
+                for kind, data in self._xids.look(time.monotonic(), self._gpus):
+                    self._add(kind, data)
             self._look_at_stacks(2)
         return self.state
 
@@ -142,6 +146,7 @@ class ProcessWatcher:
         if self._window is not None:
             self._window.stop()
         self._gpus.close()
+        self._xids.close()
 
 
 def _command_of(pid: int) -> str:

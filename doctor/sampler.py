@@ -21,6 +21,7 @@ from doctor.gpu_meter import GpuMeter
 from doctor.probes.host_meter import HostMeter, oom_kills
 from doctor.probes.process_tree import here, is_alive, read_stat
 from doctor.probes.trainer_of import BusiestPython
+from doctor.probes.xid_watch import XidWatch
 from doctor.pyspy import Sample, Window, dump
 from doctor.silence import Silence
 from doctor.stacks import Pace, Trouble, hottest, starting_rate, where_time_goes
@@ -52,6 +53,7 @@ class Sampler:
         self.writer = EventWriter(run.events / "sampler.jsonl", "sampler")
         self.host = HostMeter(pid, run.path)
         self.gpus = GpuMeter()
+        self.xids = XidWatch()
         self.silence = Silence(run.events, silence_s)
         self.pace = Pace(rate=starting_rate(stat.threads if stat else 0))
         self.with_stacks = with_stacks
@@ -77,6 +79,7 @@ class Sampler:
             self._last_words()
         finally:
             self.gpus.close()
+            self.xids.close()
             self.writer.close()
 
     def _sleep(self, seconds: float) -> None:
@@ -90,6 +93,9 @@ class Sampler:
         gpu = self.gpus.sample()
         if "gpus" in gpu or self._worth_telling("gpu", now):
             self._write("sample-gpu", **gpu)
+        if self.gpus.seen_cards:
+            for kind, data in self.xids.look(now, self.gpus):
+                self._write(kind, **data)
         if self.with_stacks:
             self._look_at_stacks(now)
         for text, needs_dump in self.silence.look(now):
@@ -160,7 +166,11 @@ class Sampler:
             self.writer.write(kind, **_plain(data))
             if self._lost:
                 lost, self._lost = self._lost, 0
-                text = t("{count} {count:sample|samples} could not be written: {error}", count=lost, error=self._lost_why)
+                text = t(
+                    "{count} {count:sample|samples} could not be written: {error}",
+                    count=lost,
+                    error=self._lost_why,
+                )
                 self.writer.write("note", level="warn", text=_plain(text))
         except OSError as error:
             self._lost += 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from runner.events import RunEvent, amount, number, rows, words
+from runner.events import RunEvent, amount, number, rows, whole, words
 from runner.text import Text, t
 
 SPIKE_RATIO = 2.0
@@ -28,13 +28,16 @@ THROTTLED_ON, THROTTLED_OFF = 10, 2
 HOT_ON_C, HOT_OFF_C = 3.0, 8.0
 """Degrees below the temperature at which the card slows itself down."""
 SLOWDOWNS = frozenset(("hw-thermal", "sw-thermal", "power-brake", "hw-slowdown"))
+XID_LEVELS = {"hardware": "fail", "link": "warn", "recoverable": "warn"}
+REMAPPED = 63
+"""The Xid of a memory row that is to be remapped: the card takes care of it."""
 DISK_ON_BYTES, DISK_OFF_BYTES = 1 << 30, 3 << 29
 DISK_CHECKPOINTS = 2.0
 """Room for two more of the newest checkpoint is too little: one is written before another is removed."""
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
-    """``kind``: non-finite, loss-spike, overfitting, vram, throttled, temperature, disk. ``since``: seconds since the epoch."""
+    """``kind``: non-finite, loss-spike, overfitting, vram, throttled, temperature, disk, xid. ``since``: seconds since the epoch."""
 
     kind: str
     level: str
@@ -97,8 +100,10 @@ class AlertBook:
             self._host(event)
         elif event.kind == "checkpoint":
             self._checkpoint_bytes = amount(event.data.get("bytes")) or self._checkpoint_bytes
+        elif event.kind == "xid":
+            self._xid(event)
         elif event.kind in ("run-started", "run-finished"):
-            kept = [kind for kind in ("overfitting", "non-finite") if event.kind == "run-finished"]
+            kept = [kind for kind in ("overfitting", "non-finite", "xid") if event.kind == "run-finished"]
             self._alerts = {kind: alert for kind, alert in self._alerts.items() if kind in kept}
 
     def _set(self, kind: str, is_on: bool, event: RunEvent, level: str, text: Text) -> None:
@@ -192,6 +197,22 @@ class AlertBook:
         is_on = self._heat.look(room <= HOT_ON_C, room >= HOT_OFF_C)
         self._set("temperature", is_on, event, "warn",
                   t("a GPU is at {now} °C and slows itself down at {limit} °C", now=round(now), limit=round(limit)))  # fmt: skip
+
+    def _xid(self, event: RunEvent) -> None:
+        """One is enough: it stays until the run is started anew, and only a worse one takes its place.
+
+        What a program did wrong ends that program by itself, and a number that nobody knows is no fault: both are shown only.
+        """
+        fault, number_ = str(event.data.get("fault")), whole(event.data.get("number"), 0) or 0
+        level, before = XID_LEVELS.get(fault), self._alerts.get("xid")
+        if level is None or number_ == REMAPPED or event.data.get("is_ours") is False:
+            return
+        if before is not None and (before.level == "fail" or level == "warn"):
+            return
+        card = whole(event.data.get("gpu_index"), None)
+        words = t("Xid {number} on GPU {gpu}: {meaning!t}", number=number_, gpu="?" if card is None else card,
+                  meaning=str(event.data.get("meaning") or ""))  # fmt: skip
+        self._alerts["xid"] = Alert(kind="xid", level=level, text=words, since=event.t)
 
     def _host(self, event: RunEvent) -> None:
         free = amount(event.data.get("disk_free_bytes"))

@@ -44,14 +44,19 @@ import msgspec
 #                processes, from storage), network_rx_bytes_per_s, network_tx_bytes_per_s, shm_used_bytes, shm_size_bytes,
 #                unread {field: why}
 # sample-gpu     gpus [{index, name, utilization_pct, memory_activity_pct, memory_used_bytes, memory_total_bytes, temperature_c,
-#                temperature_slowdown_c, power_w, power_limit_w, sm_clock_mhz, throttle_reasons [str], unread {field: why}}], why (when none could be read)
+#                temperature_slowdown_c, power_w, power_limit_w, sm_clock_mhz, throttle_reasons [str], pcie_rx_bytes_per_s, pcie_tx_bytes_per_s, nvlink_rx_bytes_per_s,
+#                nvlink_tx_bytes_per_s, nvlink_errors (since the driver was loaded), sm_active_pct, tensor_active_pct (GPM),
+#                unread {field: why}}], why (when none could be read)
+# xid            number, fault ("hardware" "link" "recoverable" "application" "unknown"), meaning, pci, gpu_index (absent: not
+#                known), is_ours (false: of a card that is not this container's), at (epoch seconds), line (of the kernel log)
+# sample-xids    source ("kernel log" "NVML"): where xid events come from from now on; why: nowhere, and so their absence says nothing
 # sample-stacks  distributed (true: its stacks go through data parallel training), exchange (share of looks in a collective, of
 #                the thread that is oftenest in one), samples, errors, frames [{function, file, line, self_share, total_share, process, thread (a side thread's)}],
 #                looks (at the trainer's main thread), phases {name: share of looks}, places [{phase, function, file, line,
 #                share}] in the user's own code, trees [{process, nodes [[depth, function, file, line, share]]}], why and trouble (its class, see doctor/stacks.py) where there are none
 KINDS = (
     "run-started", "preparing", "step", "evaluation", "checkpoint", "memory", "note", "run-finished",
-    "sample-host", "sample-gpu", "sample-stacks", "on-finish", "output",
+    "sample-host", "sample-gpu", "sample-stacks", "sample-xids", "xid", "on-finish", "output",
 )  # fmt: skip
 
 

@@ -27,6 +27,9 @@ PATIENCE = 3.0
 """A trainer that was once quiet for G seconds and went on is not called stalled before PATIENCE x G."""
 
 
+XIDS_KEPT = 20
+
+
 class RunState:
     """What is known of a run. Every field is what events said; nothing is guessed.
 
@@ -61,6 +64,10 @@ class RunState:
         self.gpus: dict[str, Any] = {}
         """As the newest sample has it; with ``seen_at`` (seconds since the epoch) where it could not read the cards."""
         self._gpus_at = 0.0
+        self.xids: list[dict[str, Any]] = []
+        """``data`` of the newest ``xid`` events, oldest first."""
+        self.xid_source: dict[str, Any] = {}
+        """Where they come from, or ``why`` from nowhere: ``data`` of ``sample-xids``; empty: nobody looked."""
         self.stacks: dict[str, Any] = {}
         self.log_pace: list[float] = []
         """Seconds a step between the newest words of a supervised command's log."""
@@ -199,6 +206,12 @@ class RunState:
         else:
             self.gpus = {**event.data, "gpus": self.gpus["gpus"], "seen_at": self._gpus_at}
 
+    def _on_xid(self, event: RunEvent) -> None:
+        self.xids = [*self.xids[-(XIDS_KEPT - 1) :], {"at": event.t, **event.data}]
+
+    def _on_sample_xids(self, event: RunEvent) -> None:
+        self.xid_source = event.data
+
     def _on_sample_stacks(self, event: RunEvent) -> None:
         self.stacks = event.data
 
@@ -275,6 +288,8 @@ def state_as_dict(state: RunState, now: float, trainer_alive: bool | None = None
             "non_finite_losses": state.non_finite_losses,
             "host": state.host,
             "gpus": state.gpus,
+            "xids": state.xids,
+            "xid_source": state.xid_source or None,
             "stacks": state.stacks,
             "finished": state.finished or None,
         }

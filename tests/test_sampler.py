@@ -16,6 +16,7 @@ import pytest
 from doctor.gpu_meter import GpuMeter
 from doctor.model import Gpu, t
 from doctor.probes.host_meter import cgroup_memory, machine_memory, oom_kills
+from doctor.probes.nvml_rates import NvmlXid, Rates
 from doctor.probes.nvml_rows import NvmlProcess
 from doctor.pyspy import find_pyspy, record
 from doctor.silence import Silence
@@ -247,6 +248,9 @@ class Answers:
         self.is_waiting = False
         self.processes: tuple[NvmlProcess, ...] = ()
         self.processes_unread = ""
+        self.rates: dict[int, Rates] = {}
+        self.xids: list[NvmlXid] = []
+        self.xids_unread: str | None = None
 
     def sample(self, timeout_s: float = 0.0) -> list[Gpu] | Text:
         self.is_waiting, self.waits = self.waits > 0, self.waits - 1

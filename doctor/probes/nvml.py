@@ -14,6 +14,7 @@ from doctor.model import Gpu, Text, t
 from doctor.probes import Context
 from doctor.probes.device_nodes import node_names
 from doctor.probes.nvml_process import NvmlProcessHandle, NvmlSilent, find_binding
+from doctor.probes.nvml_rates import NvmlXid, Rates, rates_of, xids_of, xids_reason
 from doctor.probes.nvml_rows import (
     NvmlProcess,
     cuda_version,
@@ -32,6 +33,8 @@ LIMIT_S = 4.5
 """Longest wait for the whole answer, below the deadline of the probes: cards that must be woken first are slow."""
 STALE_S = 10.0
 """A late answer is shown up to this age, where no newer one comes in time."""
+RATES_EVERY_S = 10.0
+"""PCIe throughput holds the driver for 20 ms a direction and card."""
 PROCESSES_EVERY_S = 2.0
 """Listing processes takes the driver's lock for milliseconds, which the training needs too."""
 
@@ -54,6 +57,9 @@ class NvmlLook(msgspec.Struct):
     gpus: list[Gpu] = []
     processes: list[NvmlProcess] = []
     processes_unread: str = ""
+    rates: dict[int, Rates] = {}
+    xids: list[NvmlXid] = []
+    xids_unread: str | None = None
     fabric_state: str | None = None
     worst_link: str | None = None
     nodes: dict[str, str] | None = None
@@ -172,7 +178,16 @@ class NvmlReader:
         """Set while an answer is on its way; what came of it so far is in the next three."""
         self._answer = NvmlLook()
         self._lists_processes = False
+        self._reads_rates = False
         self._processes_at: float | None = None
+        self._rates_at: float | None = None
+        self._rates_looks = 0
+        self.rates: dict[int, Rates] = {}
+        """By card, as read last, at most :data:`RATES_EVERY_S` ago."""
+        self.xids: list[NvmlXid] = []
+        """What NVML told of Xids so far; whoever reads them empties the list."""
+        self.xids_unread: str | None = None
+        """Why NVML tells of no Xids; "": it does; None: not asked yet."""
         self.processes: tuple[NvmlProcess, ...] = ()
         """Compute processes as NVML listed them last, at most :data:`PROCESSES_EVERY_S` ago."""
         self.processes_unread = ""
@@ -213,6 +228,7 @@ class NvmlReader:
         if self._child is not None:
             self._child.abandon()
         self._child, self._asked_at, self._cards = None, None, {}
+        self._rates_at, self._rates_looks, self.rates, self.xids_unread = None, 0, {}, None
 
     def _ask(self) -> bool:
         """Ask for one round; False: there is no binding to ask through."""
@@ -221,9 +237,15 @@ class NvmlReader:
             return False
         now = self._clock()
         self._lists_processes = self._processes_at is None or now - self._processes_at >= PROCESSES_EVERY_S
-        child.ask({"slow": not self._cards, "processes": self._lists_processes})
+        self._reads_rates = self._rates_are_due(now)
+        request = {"slow": not self._cards, "processes": self._lists_processes, "rates": self._reads_rates}
+        child.ask(request)
         self._asked_at, self._answer = now, NvmlLook()
         return True
+
+    def _rates_are_due(self, now: float) -> bool:
+        """The first two looks follow each other: a rate is of the time between two."""
+        return self._rates_at is None or self._rates_looks < 2 or now - self._rates_at >= RATES_EVERY_S
 
     def _collect(self, timeout_s: float) -> list[Gpu] | Text:
         """Take what comes of the answer under way; raises NvmlSilent where it is not whole in time, and keeps the part."""
@@ -235,6 +257,10 @@ class NvmlReader:
                 answer.processes += processes_of(value)
                 why = value.get("unread", {}).get("processes", "")
                 answer.processes_unread = answer.processes_unread or why
+            elif kind == "rates":
+                answer.rates[value["index"]] = rates_of(value)
+            elif kind == "xids":
+                answer.xids, answer.xids_unread = xids_of(value), xids_reason(value)
             elif kind in ("system", "failed"):
                 _take_system(answer, value)
         asked_at, self._asked_at = self._asked_at, None
@@ -243,6 +269,10 @@ class NvmlReader:
         if self._lists_processes:
             self._processes_at, self.processes = asked_at, tuple(answer.processes)
             self.processes_unread = answer.processes_unread
+        if self._reads_rates:
+            self._rates_at, self._rates_looks = asked_at, self._rates_looks + 1
+            self.rates, self.xids_unread = answer.rates, answer.xids_unread
+            self.xids += answer.xids
         return [self._whole(card) for card in answer.gpus]
 
     def _started(self) -> NvmlProcessHandle | None:

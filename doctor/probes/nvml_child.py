@@ -231,6 +231,8 @@ class Session:
         self.binding_path = binding_path
         self.nvml: Any = None
         self.ready = False
+        self.rates: Any = None
+        """Loaded with the first request for them: a check asks for none."""
 
     def start(self) -> dict[str, object]:
         """Load and initialise what is not yet; return the "system" row, ``nvml_error`` 0 when NVML answers."""
@@ -277,11 +279,36 @@ class Session:
             handle, row = read_card(self.nvml, index, asks)
             send("gpu", row)
             handles.append(handle)
+        if request.get("rates"):
+            opened = {index: handle for index, handle in enumerate(handles) if handle}
+            for index, handle in opened.items():
+                send("rates", {"index": index, **self.rates_of(index, handle)})
+            send("xids", self.seldom().xids(opened))
         if request.get("links") and len(handles) > 1 and all(handles):
             try:
                 send("links", worst_link(self.nvml, handles))
             except self.nvml.NVMLError as error:
                 send("links", {"unread": str(error)})
+
+    def seldom(self) -> Any:
+        """Return what reads rates and Xids, from the file beside this one."""
+        if self.rates is None:
+            from importlib.machinery import SourceFileLoader
+
+            module = type(sys)("nvml_rates_child")
+            path = sys.argv[1].removesuffix("nvml_child.py") + "nvml_rates_child.py"
+            SourceFileLoader("nvml_rates_child", path).exec_module(module)
+            self.rates = module.Rates(self.nvml)
+        return self.rates
+
+    def rates_of(self, index: int, handle: Any) -> dict[str, object]:
+        try:
+            answer: dict[str, object] = self.seldom().of(index, handle)
+        except self.nvml.NVMLError as error:  # lost between two calls: its next row says so
+            answer = {"failed": str(error)}
+        except Exception as error:  # as in read_card: costs the rates only
+            answer = {"failed": f"{type(error).__name__}: {error}"}
+        return answer
 
     def answer(self, request: dict[str, Any]) -> None:
         system = self.start() if request.get("system") or not self.ready else {"nvml_error": 0}
@@ -291,6 +318,7 @@ class Session:
                 self.cards(request)
             except self.nvml.NVMLError as error:
                 self.ready = False  # a driver that was reloaded under us must be initialised anew
+                self.rates = None
                 send("failed", {"nvml_error": error.value, "message": str(error)})
         if request.get("nodes"):
             send("nodes", {name: open_error(path) for name, path in request["nodes"].items()})

@@ -30,10 +30,14 @@ _Row = tuple[str, dict[str, str], float]
 
 _STEP = {"loss": "loss", "lr": "learning_rate", "grad_norm": "gradient_norm", "epoch": "epoch"}
 _GPU = {"utilization_pct": 0.01, "memory_activity_pct": 0.01, "memory_used_bytes": 1, "memory_total_bytes": 1,
-        "temperature_c": 1, "power_w": 1, "power_limit_w": 1, "sm_clock_mhz": 1e6}  # fmt: skip
+        "temperature_c": 1, "power_w": 1, "power_limit_w": 1, "sm_clock_mhz": 1e6,
+        "pcie_rx_bytes_per_s": 1, "pcie_tx_bytes_per_s": 1, "nvlink_rx_bytes_per_s": 1, "nvlink_tx_bytes_per_s": 1,
+        "nvlink_errors": 1, "sm_active_pct": 0.01, "tensor_active_pct": 0.01}  # fmt: skip
 _UNITS = {"utilization_pct": "utilization_ratio", "memory_activity_pct": "memory_activity_ratio",
           "temperature_c": "temperature_celsius", "power_w": "power_watts", "power_limit_w": "power_limit_watts",
-          "sm_clock_mhz": "sm_clock_hertz"}  # fmt: skip
+          "sm_clock_mhz": "sm_clock_hertz", "sm_active_pct": "sm_active_ratio", "tensor_active_pct": "tensor_active_ratio",
+          "pcie_rx_bytes_per_s": "pcie_rx_bytes_per_second", "pcie_tx_bytes_per_s": "pcie_tx_bytes_per_second",
+          "nvlink_rx_bytes_per_s": "nvlink_rx_bytes_per_second", "nvlink_tx_bytes_per_s": "nvlink_tx_bytes_per_second"}  # fmt: skip
 
 
 def metrics_text(name: str, state: RunState, status: str, now: float) -> str:

@@ -14,13 +14,21 @@ from doctor.render.layout import display_width, human_bytes, human_seconds, inde
 from doctor.render.memory_words import memory_words
 from doctor.render.sparkline import bar, sparkline
 from doctor.render.verdict_text import alert_lines, verdict_line
+from doctor.render.xid_text import xid_lines
 from runner.events import RunEvent, number
 from runner.state import Curve, RunState
 from runner.strings import printable
 from runner.text import Text, t
 from runner.verdict import is_worth_saying, verdict_of
 
-_ROLES = {"completed": "good", "ended": "bold", "running": "bold", "stopped": "warn", "interrupted": "warn", "stalled": "warn"}
+_ROLES = {
+    "completed": "good",
+    "ended": "bold",
+    "running": "bold",
+    "stopped": "warn",
+    "interrupted": "warn",
+    "stalled": "warn",
+}
 
 
 def status_word(status: str) -> str:
@@ -192,6 +200,8 @@ def _machine(state: RunState) -> Iterator[str]:
         yield say(t("GPU  as {time} ago: {why}", time=age, why=words_of(why) or "?"))
     elif not gpus and why:
         yield "GPU  " + words_of(why)
+    if gpus:
+        yield from xid_lines(state.xids[-3:], words_of(state.xid_source.get("why")))
 
 
 def host_line(host: dict[str, Any]) -> str:

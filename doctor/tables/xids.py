@@ -39,7 +39,12 @@ def read(line: str) -> Xid | None:
     match = _LINE.search(line)
     if not match:
         return None
-    table, code = load("xids"), match[2]
+    return named(int(match[2]), short_pci(match[1]), line.strip())
+
+
+def named(number: int, pci: str, line: str = "") -> Xid:
+    """Return what is known of a number; one that is not in the table is of kind ``unknown``."""
+    table, code = load("xids"), str(number)
     kind: Kind = next((kind for kind in KINDS if code in table[kind]), "unknown")
     meaning = table[kind][code] if kind != "unknown" else ""
-    return Xid(number=int(code), pci=short_pci(match[1]), kind=kind, meaning=meaning, line=line.strip())
+    return Xid(number=number, pci=pci, kind=kind, meaning=meaning, line=line)

@@ -87,6 +87,9 @@ class RunView:
     """The first steps' peak, foretold and measured: the ``memory`` event."""
     host: dict[str, Any] = dataclasses.field(default_factory=dict)
     gpus: dict[str, Any] = dataclasses.field(default_factory=dict)
+    xids: tuple[dict[str, Any], ...] = ()
+    """Newest last."""
+    xid_source: dict[str, Any] = dataclasses.field(default_factory=dict)
     stacks: dict[str, Any] = dataclasses.field(default_factory=dict)
     log: tuple[Entry, ...] = ()
 
@@ -167,6 +170,8 @@ def view_of(state: RunState, name: str, status: str, now: float, expected: Expec
         memory=state.memory,
         host=state.host,
         gpus=state.gpus,
+        xids=tuple(state.xids),
+        xid_source=state.xid_source,
         stacks=state.stacks,
         first_t=state.first_t,
         last_t=state.last_t,

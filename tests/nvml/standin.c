@@ -14,9 +14,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, INSUFFICIENT = 7, NOT_FOUND = 6, UNKNOWN = 999 };
+enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, INSUFFICIENT = 7, NOT_FOUND = 6, TIMEOUT = 10, UNKNOWN = 999 };
 enum { MAX_LINES = 4096, MAX_GPUS = 64 };
 
 typedef struct { char key[96]; char value[160]; } Line;
@@ -353,15 +354,28 @@ typedef struct {
     union { double real; unsigned long long number; unsigned small; } value;
 } FieldValue;
 
+static int64_t now_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
+}
+
+/* "gpu.field.230 = 0"; of a counter "gpu.field_per_s.138 = 2048": it grows by so much a second. */
 int nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, FieldValue *values) {
     GATE(device);
     for (int i = 0; i < count; i++) {
         char name[32];
         snprintf(name, sizeof name, "field.%u", values[i].id);
         const char *value = of(device, name);
+        values[i].timestamp = now_us();
         values[i].type = 1; /* unsigned int */
         values[i].code = value ? OK : NOT_SUPPORTED;
         values[i].value.number = value ? strtoull(value, NULL, 0) : 0;
+        snprintf(name, sizeof name, "field_per_s.%u", values[i].id);
+        if (!(value = of(device, name))) continue;
+        values[i].type = 3; /* unsigned long long */
+        values[i].code = OK;
+        values[i].value.number = (unsigned long long)(strtod(value, NULL) * (values[i].timestamp % 100000000000LL) / 1e6);
     }
     return OK;
 }
@@ -421,6 +435,76 @@ int nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *coun
     return processes(device, "graphics_process", count, out);
 }
 
+/* ------------------------------------------------------------------------------------------------ GPM (Hopper and newer) */
+/* "gpu.gpm = 1": the card has it; "gpu.gpm.5 = 37.5": what metric 5 gives between any two samples. */
+typedef struct { unsigned version, is_supported; } GpmSupport;
+int nvmlGpmQueryDeviceSupport(nvmlDevice_t device, GpmSupport *out) {
+    GATE(device);
+    if (number_of(of(device, "gpm"), &out->is_supported)) out->is_supported = 0;
+    return OK;
+}
+int nvmlGpmSampleAlloc(nvmlDevice_t **out) {
+    GATE(NULL);
+    *out = calloc(1, sizeof **out);
+    return *out ? OK : UNKNOWN;
+}
+int nvmlGpmSampleFree(nvmlDevice_t *sample) { free(sample); return OK; }
+int nvmlGpmSampleGet(nvmlDevice_t device, nvmlDevice_t *sample) { GATE(device); *sample = device; return OK; }
+
+typedef struct { unsigned id; int code; double value; const char *words[3]; } GpmMetric;
+typedef struct { unsigned version, count; nvmlDevice_t *first, *second; GpmMetric metrics[]; } GpmMetrics;
+int nvmlGpmMetricsGet(GpmMetrics *asked) {
+    if (!asked->first || !asked->second || !*asked->first || *asked->first != *asked->second) return INVALID;
+    nvmlDevice_t device = *asked->first;
+    GATE(device);
+    for (unsigned i = 0; i < asked->count; i++) {
+        char field[32];
+        snprintf(field, sizeof field, "gpm.%u", asked->metrics[i].id);
+        const char *value = of(device, field);
+        asked->metrics[i].code = value ? OK : NOT_SUPPORTED;
+        asked->metrics[i].value = value ? strtod(value, NULL) : 0;
+    }
+    return OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ NVLink errors, events */
+/* "gpu0.nvlink_errors.2.1 = 5": link 2 recovered five times (0 replay, 1 recovery, 2 flit CRC, 3 data CRC). */
+int nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsigned link, unsigned counter, unsigned long long *out) {
+    GATE(device);
+    char field[48];
+    snprintf(field, sizeof field, "nvlink_errors.%u.%u", link, counter);
+    const char *value = of(device, field);
+    if (!value) value = of(device, "nvlink_errors");
+    return wide_of(value, out);
+}
+
+/* "gpu0.xid = 79": given once to who waits for it; another text there ("79 again") is a new event. */
+static char given[MAX_GPUS][sizeof lines[0].value];
+static char is_registered[MAX_GPUS];
+typedef struct { nvmlDevice_t device; unsigned long long type, data; unsigned gpu_instance, compute_instance; } Event;
+int nvmlEventSetCreate(void **out) { GATE(NULL); *out = given; return OK; }
+int nvmlEventSetFree(void *set) { (void)set; return OK; }
+int nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *out) { GATE(device); *out = 8; return OK; }
+int nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, void *set) {
+    GATE(device);
+    (void)set;
+    is_registered[device->index] = (types & 8) != 0;
+    return OK;
+}
+int nvmlEventSetWait_v2(void *set, Event *out, unsigned timeout_ms) {
+    GATE(NULL);
+    (void)set;
+    for (int i = 0; i < gpu_count() && i < MAX_GPUS; i++) {
+        const char *xid = is_registered[i] ? of(&devices[i], "xid") : NULL;
+        if (!xid || !strcmp(xid, given[i])) continue;
+        snprintf(given[i], sizeof given[i], "%s", xid);
+        *out = (Event){&devices[i], 8, strtoull(xid, NULL, 0), 0xffffffffu, 0xffffffffu};
+        return OK;
+    }
+    usleep(1000u * timeout_ms);
+    return TIMEOUT;
+}
+
 /* What monitors ask for besides: refused, as a consumer card refuses it. */
 REFUSED(nvmlDeviceGetUtilizationRatesV)
 REFUSED(nvmlDeviceGetEncoderUtilization)
@@ -434,8 +518,4 @@ REFUSED(nvmlDeviceGetProcessUtilization)
 REFUSED(nvmlDeviceGetRunningProcessDetailList)
 REFUSED(nvmlDeviceGetBAR1MemoryInfo)
 REFUSED(nvmlDeviceGetMigDeviceHandleByIndex)
-REFUSED(nvmlDeviceRegisterEvents)
-REFUSED(nvmlDeviceGetSupportedEventTypes)
-REFUSED(nvmlEventSetCreate)
-REFUSED(nvmlGpmQueryDeviceSupport)
 REFUSED(nvmlDeviceGetGpuFabricInfo)

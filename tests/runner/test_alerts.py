@@ -106,3 +106,29 @@ def test_heat_is_told_near_the_card_s_own_limit_and_until_it_is_well_below() -> 
 
 def test_heat_without_a_known_limit_is_no_alert() -> None:
     assert not any(heat(Told(), 99, None) for _ in range(9))
+
+
+def xid(told: Told, number: int, fault: str, **data: Any) -> list[tuple[str, str]]:
+    told.add("xid", number=number, fault=fault, meaning="x", **data)
+    return [(alert.level, str(alert.text)) for alert in told.book.open()]
+
+
+def test_a_fault_of_the_card_is_told_until_the_run_starts_anew_and_a_worse_one_takes_its_place() -> None:
+    told = Told()
+    assert xid(told, 74, "link", gpu_index=1) == [("warn", "Xid 74 on GPU 1: x")]
+    assert xid(told, 79, "hardware", gpu_index=2) == [("fail", "Xid 79 on GPU 2: x")]
+    assert xid(told, 94, "recoverable", gpu_index=0) == [("fail", "Xid 79 on GPU 2: x")]
+    assert told.add("run-finished", outcome="failed") == {"xid"}
+    assert told.add("run-started") == set()
+
+
+def test_what_is_no_fault_of_a_card_of_ours_is_no_alert() -> None:
+    told = Told()
+    for number, fault, data in (
+        (31, "application", {}),
+        (999, "unknown", {}),
+        (63, "recoverable", {}),
+        (79, "hardware", {"is_ours": False}),
+        (79, "nonsense", {}),
+    ):
+        assert xid(told, number, fault, **data) == []

@@ -32,6 +32,8 @@ def panel(width: int = 78, **fields: Any) -> str:
         ({"pcie_rx_bytes_per_s": 1.2e9, "pcie_tx_bytes_per_s": 3e8}, "PCIe          to the card 1.1 GB/s · from it 286 MB/s"),
         ({"nvlink_rx_bytes_per_s": 1 << 30}, "NVLink        to the card 1.0 GB/s · from it ?"),
         ({"sm_active_pct": 81.0, "tensor_active_pct": 37.0}, "SM, tensor    81 % · 37 %"),
+        ({"nvlink_errors": 2}, "NVLink errors since the driver was loaded: 2"),
+        ({"unread": {"pcie_rx_bytes_per_s": {"msgid": "not told by this driver", "params": {}}}}, "? PCIe could not be read: not told by this driver"),
         ({"ecc_uncorrected_volatile": 3}, "ECC           uncorrected errors: 3"),
         ({"mig_enabled": True}, "MIG           on"),
         ({"mig_enabled": False}, "MIG           off"),
@@ -43,10 +45,55 @@ def panel(width: int = 78, **fields: Any) -> str:
          "? NVLink, power_w could not be read: Not Supported"),
         ({"memory_used_bytes": 23.9 * (1 << 30), "memory_total_bytes": 24 << 30}, "23.9 GB / 24.0 GB !"),
     ],
-    ids=["pcie", "nvlink-half", "gpm", "ecc", "mig", "no-mig", "memory-busy", "hot", "capped", "new-reason", "unread", "full"],
+    ids=["pcie", "nvlink-half", "gpm", "nvlink-errors", "old-driver", "ecc", "mig", "no-mig", "memory-busy", "hot", "capped", "new-reason", "unread", "full"],
 )  # fmt: skip
 def test_each_value_of_a_card_is_in_words(card: dict[str, Any], line: str) -> None:
     assert line in panel(gpus={"gpus": [{"index": 0, "name": "X", **card}], "processes": []})
+
+
+XID = {
+    "number": 79,
+    "fault": "hardware",
+    "meaning": "the GPU has fallen off the bus",
+    "gpu_index": 2,
+    "at": 0.0,
+    "pci": "0000:04:00",
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"xids": (XID,)}, "! Xid 79 on GPU2 at"),
+        ({"xids": ({**XID, "gpu_index": None, "meaning": ""},)}, "! Xid 79 on 0000:04:00 at"),
+        ({"xids": ({**XID, "is_ours": False},)}, "a card that is none of yours"),
+        ({"xid_source": {"source": "NVML"}}, "Xid           none since the run began"),
+        ({"xid_source": {"why": "/dev/kmsg: EPERM"}}, "? Xid could not be read: /dev/kmsg: EPERM"),
+    ],
+    ids=["ours", "unknown-number", "another-tenants", "quiet", "unread"],
+)
+def test_what_the_driver_reported_is_said_and_silence_only_where_it_was_listened_to(
+    fields: dict[str, Any], line: str
+) -> None:
+    assert line in panel(gpus={"gpus": [{"index": 0, "name": "X"}], "processes": []}, **fields)
+
+
+def test_where_nobody_listened_for_xids_nothing_is_said_of_them() -> None:
+    assert "Xid" not in panel(gpus={"gpus": [{"index": 0, "name": "X"}], "processes": []})
+
+
+def test_a_card_among_many_shows_its_rates_where_it_does_anything() -> None:
+    idle = {"index": 1, "utilization_pct": 0, "pcie_rx_bytes_per_s": 0, "pcie_tx_bytes_per_s": 0}
+    busy = {
+        "index": 0,
+        "utilization_pct": 97,
+        "sm_active_pct": 81.5,
+        "tensor_active_pct": 37.0,
+        "nvlink_errors": 5,
+    }
+    shown = panel(gpus={"gpus": [busy, idle, {**idle, "index": 2}], "processes": []})
+    assert "SM, tensor 82 % · 37 % · ! NVLink 5" in shown
+    assert "PCIe to the card" not in shown
 
 
 def test_what_no_card_was_asked_for_is_named_once() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from rich.text import Text as Styled
 
@@ -12,7 +12,9 @@ from doctor.render.layout import human_bytes, human_seconds, indent
 from doctor.tui.view import RunView
 from doctor.tui.widgets.foretold import foretold_rows
 from doctor.tui.widgets.gpu_processes import process_rows
+from doctor.tui.widgets.gpu_values import activity, card_values, labels, value_of
 from doctor.tui.widgets.panel_rows import bar_row, label_row, memory_row, plain, unknown, unread_rows
+from doctor.tui.widgets.xid_rows import xid_rows
 from doctor.tui.words import one_line
 from runner.events import number
 from runner.strings import printable
@@ -22,14 +24,6 @@ CARDS_IN_ONE_ROW = 3
 """From so many cards on each takes one row, so that eight of them are seen at once."""
 NORMAL_REASONS = ("idle", "power-cap", "applications-clocks", "sync-boost", "display-clocks")
 """Reasons for a lower clock that nobody has to do anything about."""
-
-
-class Value(NamedTuple):
-    """Values of a card that stand in one row."""
-
-    label: str
-    keys: tuple[str, ...]
-    words: Callable[[list[float | None]], str]
 
 
 def gpu_rows(view: RunView, width: int) -> Iterator[Styled]:
@@ -42,6 +36,7 @@ def gpu_rows(view: RunView, width: int) -> Iterator[Styled]:
         for card in cards:
             yield from _block(card, view, width) if len(cards) < CARDS_IN_ONE_ROW else _row(card)
         yield from _missing(cards, width)
+        yield from xid_rows(view, width)
         yield from process_rows(view, width)
     elif view.gpus.get("why"):
         yield from unknown(say(t("could not be read: {why}", why=one_line(view.gpus["why"]))), width)
@@ -74,17 +69,16 @@ def _block(card: dict[str, Any], view: RunView, width: int) -> Iterator[Styled]:
     if heat:
         yield label_row("", " · ".join(heat))
     yield from _throttled(card, width)
-    for value in _values():
-        read = [_value(card.get(key)) for key in value.keys]
+    for value in card_values():
+        read = [value_of(card.get(key)) for key in value.keys]
         if any(one is not None for one in read):
             yield label_row(value.label, value.words(read))
+    if errors := number(card.get("nvlink_errors")):
+        yield label_row(
+            "", say(t("NVLink errors since the driver was loaded: {count}", count=int(errors))), "yellow"
+        )
     yield from _lost(card)
-    yield from unread_rows(card.get("unread"), _names(), width)
-
-
-def _value(raw: Any) -> float | None:
-    """Return a number; yes and no count as 1 and 0."""
-    return float(raw) if isinstance(raw, bool) else number(raw)
+    yield from unread_rows(card.get("unread"), labels(), width)
 
 
 def _row(card: dict[str, Any]) -> Iterator[Styled]:
@@ -102,7 +96,18 @@ def _row(card: dict[str, Any]) -> Iterator[Styled]:
     if card.get("mig_enabled") is True:
         row.append("  MIG")
     yield row
+    yield from _rates_row(card)
     yield from _lost(card)
+
+
+def _rates_row(card: dict[str, Any]) -> Iterator[Styled]:
+    """Yield what a card among many does besides, where it does anything."""
+    read = {value.label: [value_of(card.get(key)) for key in value.keys] for value in activity()}
+    parts = [f"{label} {value.words(read[label])}" for value in activity() if any(read[label := value.label])]
+    if errors := number(card.get("nvlink_errors")):
+        parts.append(f"! NVLink {errors:.0f}")
+    if parts:
+        yield Styled("   " + " · ".join(parts), "dim")
 
 
 def _lost(card: dict[str, Any]) -> Iterator[Styled]:
@@ -149,39 +154,10 @@ def _throttled(card: dict[str, Any], width: int) -> Iterator[Styled]:
                 yield label_row(say("throttled") if index == 0 else "", part, "yellow")
 
 
-def _values() -> Sequence[Value]:
-    """Return what is shown of a card where it was sampled; each key is a field of ``sample-gpu``."""
-    return (
-        Value(say("memory busy"), ("memory_activity_pct",), lambda read: f"{read[0]:.0f} %"),
-        Value("PCIe", ("pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s"), _rates),
-        Value("NVLink", ("nvlink_rx_bytes_per_s", "nvlink_tx_bytes_per_s"), _rates),
-        Value(say("SM, tensor"), ("sm_active_pct", "tensor_active_pct"), _shares),
-        Value("ECC", ("ecc_uncorrected_volatile",), _ecc),
-        Value("MIG", ("mig_enabled",), lambda read: say("on") if read[0] else say("off")),
-    )
-
-
-def _names() -> dict[str, str]:
-    return {key: value.label for value in _values() for key in value.keys}
-
-
-def _rates(read: list[float | None]) -> str:
-    shown = ["?" if one is None else human_bytes(one) + "/s" for one in read]
-    return say(t("to the card {rx} · from it {tx}", rx=shown[0], tx=shown[1]))
-
-
-def _shares(read: list[float | None]) -> str:
-    return " · ".join("?" if one is None else f"{one:.0f} %" for one in read)
-
-
-def _ecc(read: list[float | None]) -> str:
-    return say(t("uncorrected errors: {count}", count=int(read[0] or 0)))
-
-
 def _missing(cards: list[dict[str, Any]], width: int) -> Iterator[Styled]:
     """Yield what no card has been asked for: the sampler of that run did not read it."""
     known = {key for card in cards for key in (*card, *(card.get("unread") or ()))}
-    absent = [value.label for value in _values() if not known.intersection(value.keys)]
+    absent = [value.label for value in card_values() if not known.intersection(value.keys)]
     if absent and not all(card.get("error") for card in cards):
         words = say(t("not sampled in this run: {names}", names=", ".join(absent)))
         yield from (Styled(line, "dim") for line in indent(words, width, "", "  "))
