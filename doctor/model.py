@@ -254,6 +254,16 @@ class KernelLog(Section, frozen=True):
 
 
 # ---------------------------------------------------------------------------------------------------- the environment
+class PipCommand(Record, frozen=True):
+    """The first ``pip`` on PATH."""
+
+    path: str
+    python: str
+    """The interpreter that it starts, and so installs into: ``head -1 $(which pip)``."""
+    is_of_judged: bool
+    """That is the judged Python."""
+
+
 class Python(Section, frozen=True):
     """The interpreter that is judged; not the one that runs the doctor, unless they are the same."""
 
@@ -271,6 +281,8 @@ class Python(Section, frozen=True):
     user_site_before_env: bool | None = None
     externally_managed: bool | None = None
     has_pip: bool | None = None
+    pip_command: PipCommand | None = None
+    """None also where PATH has none, or its script does not tell."""
     writable: bool | None = None
     """Its site-packages can be written by this user."""
 

@@ -43,7 +43,7 @@ _TAKEN_IDS: dict[str, str] = {}
 # Explicit, so that a broken module is an error and not a silent gap.
 MODULES = (
     "machine", "driver", "cuda_start", "card_support", "gpu", "visible_devices", "peer_copies", "gpu_faults", "gpu_health", "gpu_memory", "vram_needs", "torch_build", "libraries",
-    "nvidia_wheels", "torch_install", "packages", "unmet", "project", "shadowing", "needs", "interfaces", "hugging_face", "companions",
+    "nvidia_wheels", "torch_install", "packages", "unmet", "project", "shadowing", "interpreters", "needs", "interfaces", "hugging_face", "companions",
     "torch_mates", "extensions", "cuda_packages", "onnx_runtime", "storage", "run_storage", "writing", "lasting",
     "data_reading", "memory", "cpu", "platforms", "environment", "distributed", "training", "data", "checkpoints",
     "monitoring", "deep",

@@ -39,12 +39,21 @@ def through_shim(path: Path, context: Context) -> Path | None:
     if not head.startswith(b"#!"):
         return path
     if b"pyenv" in head:
-        return _pyenv_python(path, context)
+        return _pyenv_command(path, context)
     answer = ask_child(path)
     return answer[1] / "bin" / "python3" if answer else None
 
 
-def _pyenv_python(shim: Path, context: Context) -> Path | None:
+def pyenv_command(path: Path, context: Context) -> Path | None:
+    """Return what a shim of pyenv's (``pip``) runs; None where ``path`` is no shim, or leads nowhere."""
+    try:
+        is_shim = b"pyenv" in read_bytes(path, 4096).partition(b"\n")[2] and path.parent.name == "shims"
+    except OSError:
+        return None
+    return _pyenv_command(path, context) if is_shim else None
+
+
+def _pyenv_command(shim: Path, context: Context) -> Path | None:
     root = Path(context.environ.get("PYENV_ROOT") or shim.parent.parent)
     for version in pyenv_versions(context.environ, context.cwd, root):
         matching = [

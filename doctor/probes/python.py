@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.model import OtherAnswer, Python, Reading, Text, ok, t
+from doctor.model import OtherAnswer, Python, Reading, Text, ok
 from doctor.probes.bounded import is_folder, is_there, names_in
+from doctor.probes.pip_on_path import pip_command
 from doctor.probes.target import without_python
 from runner.strings import printable
 
@@ -36,6 +37,7 @@ def probe(context: Context) -> Reading[Python]:
         user_site_before_env=search.user_site_before_env if search else None,
         externally_managed=_externally_managed(target),
         has_pip=any(name == "pip" for folder in target.site_packages for name in names_in(folder)),
+        pip_command=pip_command(context, target),
         writable=os.access(own, os.W_OK) if own else None,
         unread=unread,
     )
