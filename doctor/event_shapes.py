@@ -38,6 +38,7 @@ class _Started(_Shape):
     parameters: int | None = None
     pid: int | None = None
     hostname: str | None = None
+    world_size: Count = None
     command: str | list[str] | None = None
     attempt: int | None = None
 

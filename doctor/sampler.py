@@ -26,6 +26,7 @@ from doctor.pyspy import Sample, Window, dump
 from doctor.silence import Silence
 from doctor.stacks import Pace, Trouble, hottest, starting_rate, where_time_goes
 from runner.events import EventWriter, read_events
+from runner.ranks import rank_of
 from runner.rundir import RunDir
 from runner.text import Text, t
 
@@ -206,6 +207,8 @@ def _has_finished(run: RunDir) -> bool:
     """Return whether the newest words of a trainer are that it has finished."""
     finished = False
     for path in run.events.glob("trainer-*.jsonl"):
+        if rank_of(path.stem):
+            continue
         for event, _ in read_events(path):
             finished = event.kind == "run-finished" or (finished and event.kind != "run-started")
     return finished

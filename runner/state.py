@@ -9,13 +9,12 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 from runner.alerts import AlertBook
 from runner.curve import Curve
 from runner.events import RunEvent, amount, number, table, whole
+from runner.ranks import Ranks, rank_of
+from runner.state_json import state_as_dict
 from runner.text import Text
-from runner.verdict import verdict_of
 from runner.windows import Windows
 
 __all__ = ["Curve", "RunState", "fold", "state_as_dict"]
@@ -84,6 +83,8 @@ class RunState:
         self.longest_gap_s = 0.0
         """Between two words of the trainer within one start."""
         self.last_t: float | None = None
+        self.ranks = Ranks()
+        """The other processes of the same training; what stands elsewhere here is rank 0's."""
         self.windows = Windows()
         """Where the time went, for :mod:`runner.verdict`."""
         self.alerts = AlertBook()
@@ -97,6 +98,8 @@ class RunState:
         """Fold one event in. Unknown kinds and keys are passed over."""
         self.first_t = event.t if self.first_t is None else min(self.first_t, event.t)
         self.last_t = event.t if self.last_t is None else max(self.last_t, event.t)
+        if self._is_another_ranks(event):
+            return
         if event.source.startswith(("trainer", "log")):
             if self.last_trainer_t is not None:
                 self.longest_gap_s = max(self.longest_gap_s, event.t - self.last_trainer_t)
@@ -109,12 +112,27 @@ class RunState:
 
     def add_thinned(self, event: RunEvent) -> None:
         """Fold in one of a few events taken from many: its values count, the time since the one before does not."""
+        if self._is_another_ranks(event):
+            return
         self._paced_step = event.step or self._paced_step
         handler = getattr(self, "_on_" + event.kind.replace("-", "_"), None)
         if handler is not None:
             handler(event)
         self.windows.pause()
         self.last_trainer_t = None
+
+    def _is_another_ranks(self, event: RunEvent) -> bool:
+        """Fold an event into the ranks where there are several; of another rank than the first only its notes go further."""
+        if event.source == "trainer-0":
+            if self.ranks:
+                self.ranks.add(event)
+            return False
+        if not event.source.startswith("trainer-") or rank_of(event.source) == 0:
+            return False
+        self.ranks.add(event)
+        if event.kind == "note":
+            self.notes.append(event)
+        return True
 
     def _on_run_started(self, event: RunEvent) -> None:
         if (
@@ -265,33 +283,3 @@ def fold(events: Iterable[RunEvent], state: RunState | None = None) -> RunState:
     for event in events:
         state.add(event)
     return state
-
-
-def state_as_dict(state: RunState, now: float, trainer_alive: bool | None = None) -> dict[str, Any]:
-    """Return the JSON form of ``doctor watch --json``."""
-    status = state.status_at(now, trainer_alive)
-    tree: dict[str, Any] = msgspec.to_builtins(
-        {
-            "status": status,
-            "verdict": verdict_of(state, status, now),
-            "alerts": state.alerts.open(),
-            "damage": [str(text) for text in state.damage],
-            "step": state.step,
-            "steps_total": state.steps_total,
-            "eta_seconds": state.eta_seconds(),
-            "last": state.last,
-            "evaluation": state.evaluations[-1].data if state.evaluations else None,
-            "checkpoint": state.checkpoints[-1].data if state.checkpoints else None,
-            "memory": state.memory or None,
-            "samples_seen": state.samples_seen,
-            "padding_share": state.padding_share(),
-            "non_finite_losses": state.non_finite_losses,
-            "host": state.host,
-            "gpus": state.gpus,
-            "xids": state.xids,
-            "xid_source": state.xid_source or None,
-            "stacks": state.stacks,
-            "finished": state.finished or None,
-        }
-    )
-    return tree

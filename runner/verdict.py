@@ -15,7 +15,7 @@ from runner.text import Text, t
 from runner.verdict_case import HUNG_CPU_CORES, HUNG_SAME_PLACE, Case, Verdict, percent, unknown
 from runner.verdict_device import copying, cpu_work, gpu_work, throttled
 from runner.verdict_host import cpu_limit, data, evaluating, logging, saving
-from runner.verdict_ranks import ranks
+from runner.verdict_ranks import ranks, slow_rank
 from runner.window import Window
 
 __all__ = ["Case", "Verdict", "device_is_gpu", "is_worth_saying", "judge", "verdict_of"]
@@ -136,7 +136,13 @@ def verdict_of(state: Any, status: str, now: float) -> Verdict:
         )
     over = status not in ("running", "starting", "stalled")
     window = state.windows.whole if over else state.windows.recent()
-    return judge(Case(window=window, on_gpu=on_gpu, ranks_told=together))
+    verdict = judge(Case(window=window, on_gpu=on_gpu, ranks_told=together))
+    slow = state.ranks.slowest() if verdict.kind == "ranks" else None
+    return (
+        verdict
+        if slow is None
+        else msgspec.structs.replace(verdict, evidence=(*verdict.evidence, slow_rank(slow)))
+    )
 
 
 def is_worth_saying(verdict: Verdict, status: str, step: int) -> bool:

@@ -8,6 +8,9 @@ same, so a second witness must speak of the exchange itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from runner.text import Text, t
 from runner.verdict_case import (
     DATA_SHARE,
@@ -120,6 +123,13 @@ def _backward_times_forward(case: Case) -> float | None:
 def _long_backward(times: float) -> Text:
     return t("backward takes {times} times as long as forward (2 to 3 is usual): gradients are exchanged in it",
              times=round(times))  # fmt: skip
+
+
+def slow_rank(row: Mapping[str, Any]) -> Text:
+    """Return which rank the others wait for, from :meth:`runner.ranks.Ranks.slowest`."""
+    own, middle = round(row["own_seconds"], 3), round(row["middle_own_seconds"], 3)
+    return t("rank {rank} is the slowest: its data, copy and forward take {own} s a step, the others' about {middle} s",
+             rank=row["rank"], own=own, middle=middle)  # fmt: skip
 
 
 def _waits(sentence: Text, evidence: tuple[Text, ...]) -> Verdict:

@@ -12,6 +12,7 @@ import msgspec
 from doctor.language import say
 from doctor.render.layout import display_width, human_bytes, human_seconds, indent, pad, paint
 from doctor.render.memory_words import memory_words
+from doctor.render.rank_text import attention_lines, together_line
 from doctor.render.sparkline import bar, sparkline
 from doctor.render.verdict_text import alert_lines, verdict_line
 from doctor.render.xid_text import xid_lines
@@ -185,6 +186,8 @@ def _curve_line(label: str, curve: Curve, digits: int, width: int, unicode: bool
 
 
 def _machine(state: RunState) -> Iterator[str]:
+    if ranks := state.ranks.as_dict(state.started):
+        yield "  ".join([together_line(ranks), *attention_lines(ranks)])
     if state.host:
         yield host_line(state.host)
     if told := memory_words(state.memory, words_of(state.memory.get("why"))):

@@ -87,6 +87,8 @@ class RunView:
     """The first steps' peak, foretold and measured: the ``memory`` event."""
     host: dict[str, Any] = dataclasses.field(default_factory=dict)
     gpus: dict[str, Any] = dataclasses.field(default_factory=dict)
+    ranks: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """The processes of one training; empty where one trains alone."""
     xids: tuple[dict[str, Any], ...] = ()
     """Newest last."""
     xid_source: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -170,6 +172,7 @@ def view_of(state: RunState, name: str, status: str, now: float, expected: Expec
         memory=state.memory,
         host=state.host,
         gpus=state.gpus,
+        ranks=state.ranks.as_dict(state.started) or {},
         xids=tuple(state.xids),
         xid_source=state.xid_source,
         stacks=state.stacks,

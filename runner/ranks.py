@@ -1,0 +1,196 @@
+"""What the processes of one run agree on, each time before anybody acts: sums, flags, what rank 0 decides.
+
+Small numbers go over gloo, between hosts' memories: no card waits for them. All ranks call the same methods in the same
+order; with one process none of them costs anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from runner.oom import is_out_of_memory
+from runner.rank_env import RankPlace
+from runner.signals import StopRequest
+
+POLL_S = 0.1
+
+
+class ShortOfMemory(RuntimeError):
+    """Memory was short on some rank, and all of them know it."""
+
+    def __init__(self, rank: int, why: str) -> None:
+        self.rank = rank
+        super().__init__(f"out of memory on rank {rank}" + (f": {why}" if why else ""))
+
+
+class Ranks:
+    """The processes of a run, seen from one of them."""
+
+    def __init__(self, place: RankPlace | None = None, device: str = "cpu", timeout_s: float = 600.0) -> None:
+        """Join the others, where there are any: torchrun's variables say where they meet."""
+        self.place = place or RankPlace()
+        self.timeout_s = timeout_s
+        self._waits = 0
+        if self.size > 1 and not dist.is_initialized():
+            # Tensors on the host go over gloo, those on a card over NCCL.
+            backend = "cpu:gloo,cuda:nccl" if device == "cuda" else "gloo"
+            if device == "cuda":
+                torch.cuda.set_device(self.place.local_rank)
+            dist.init_process_group(backend, timeout=timedelta(seconds=timeout_s))
+
+    @property
+    def rank(self) -> int:
+        return self.place.rank
+
+    @property
+    def size(self) -> int:
+        return self.place.size
+
+    @property
+    def is_first(self) -> bool:
+        return self.place.is_first
+
+    # -- numbers
+    def summed(self, *amounts: float) -> list[float]:
+        """Return each amount summed over all ranks, the same bits on each."""
+        if self.size == 1:
+            return list(amounts)
+        total = torch.tensor(amounts, dtype=torch.float64)
+        dist.all_reduce(total)
+        found: list[float] = total.tolist()
+        return found
+
+    def largest(self, value: float) -> float:
+        """Return the largest value of any rank."""
+        if self.size == 1:
+            return value
+        most = torch.tensor(value, dtype=torch.float64)
+        dist.all_reduce(most, op=dist.ReduceOp.MAX)
+        return float(most)
+
+    def any_of(self, flag: bool) -> bool:
+        """Return whether any rank says so."""
+        return self.largest(float(flag)) > 0
+
+    def decided(self, flag: bool) -> bool:
+        """Return what rank 0 says."""
+        return bool(self.told(flag)) if self.size > 1 else flag
+
+    # -- things
+    def told(self, thing: Any) -> Any:
+        """Return rank 0's; the others' is not looked at."""
+        if self.size == 1:
+            return thing
+        held = [thing]
+        dist.broadcast_object_list(held, src=0)
+        return held[0]
+
+    def gathered(self, thing: Any) -> list[Any]:
+        """Return every rank's, in order."""
+        if self.size == 1:
+            return [thing]
+        found: list[Any] = [None] * self.size
+        dist.all_gather_object(found, thing)
+        return found
+
+    def fill(self, tensor: torch.Tensor) -> None:
+        """Overwrite a tensor of the host with rank 0's."""
+        if self.size > 1:
+            dist.broadcast(tensor, src=0)
+
+    # -- together
+    @contextlib.contextmanager
+    def agreement(self) -> Iterator[None]:
+        """Do something that may run short of memory and meets nobody; afterwards all ranks know whether one did.
+
+        Raises:
+            ShortOfMemory: on all ranks alike.
+        """
+        if self.size == 1:
+            yield
+            return
+        why = ""
+        try:
+            yield
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            why = str(error).partition("\n")[0][:200] or "MemoryError"
+        short = int(self.largest(self.rank + 1 if why else 0))
+        if short:
+            raise ShortOfMemory(self.rank if why else short - 1, why)
+
+    def wait_for(self, does: bool, work: Callable[[], None], stop: StopRequest | None = None) -> bool:
+        """Let the ranks with ``does`` work as long as it takes, the others of their machine wait for them without a limit.
+
+        A rank that dies ends the wait: whoever started the ranks ends them all. Return False where ``stop`` came first.
+        """
+        if self.size == 1:
+            work()
+            return True
+        store: Any = dist.distributed_c10d._get_default_store()
+        self._waits += 1
+        machine = self.rank - self.place.local_rank
+        name = f"doctor/wait/{self._waits}/{0 if self.size == self.place.local_size else machine}"
+        if does:
+            try:
+                work()
+            finally:
+                store.set(name, "done")
+            return True
+        while not store.check([name]):
+            if stop:
+                return False
+            time.sleep(POLL_S)
+        return True
+
+    def wait_for_first(self, work: Callable[[], None]) -> None:
+        """Let rank 0 work as long as it takes; all others wait, on whatever machine."""
+        if self.size == 1:
+            work()
+            return
+        store: Any = dist.distributed_c10d._get_default_store()
+        self._waits += 1
+        name = f"doctor/first/{self._waits}"
+        if self.is_first:
+            try:
+                work()
+            finally:
+                store.set(name, "done")
+            return
+        while not store.check([name]):
+            time.sleep(POLL_S)
+
+    def leave(self) -> None:
+        """Part from the others, when all have come here."""
+        if self.size > 1 and dist.is_initialized():
+            dist.destroy_process_group()
+
+
+class AgreedStop(StopRequest):
+    """A request to stop as all ranks know it: true only once :meth:`ask` found it on one of them."""
+
+    def __init__(self, own: StopRequest, ranks: Ranks) -> None:
+        super().__init__()
+        self.own, self._ranks = own, ranks
+        self.agreed = False
+
+    def __bool__(self) -> bool:
+        return self.agreed if self._ranks.size > 1 else bool(self.own)
+
+    def ask(self) -> bool:
+        """Ask all ranks; every rank calls this at the same place."""
+        if self._ranks.size > 1:
+            self.agreed = self.agreed or self._ranks.any_of(bool(self.own))
+        return bool(self)
+
+    def hear(self, agreed: bool) -> None:
+        """Take in what was agreed on together with other numbers."""
+        self.agreed = self.agreed or agreed
