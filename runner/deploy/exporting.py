@@ -12,10 +12,11 @@ import torch
 from runner.deploy.from_run import choose_checkpoint, open_checkpoint
 from runner.deploy.held_out import HeldOut, batches_of, open_held_out
 from runner.deploy.latency import measure
+from runner.deploy.onnx_card import onnx_card
 from runner.deploy.onnx_file import ExportFailed, Written, choose_exporter, write_onnx
 from runner.deploy.opening import open_trained
 from runner.deploy.parity import compare_shapes, compare_texts, shapes_for
-from runner.deploy.place import check_target, new_folder, weights_sha256
+from runner.deploy.place import CARD, check_target, new_folder, weights_sha256
 from runner.deploy.records import REPORT, Agreement, Exported, Latency, ShapeParity, Variant
 from runner.deploy.session import ask, check_provider, open_session, require_onnx, runtime_version
 from runner.deploy.trained import Trained
@@ -66,6 +67,7 @@ def export(request: Request, tell: Tell) -> Exported:
     with new_folder(Path(request.out)) as making:
         exported = _into(making, request, source, tell)
         write_durably(making / REPORT, msgspec.json.format(msgspec.json.encode(exported), indent=1) + b"\n")
+        write_durably(making / CARD, onnx_card(exported).encode())
     return exported
 
 

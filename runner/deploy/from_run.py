@@ -32,7 +32,7 @@ def choose_checkpoint(run: RunDir, asked: str) -> tuple[Path, Text]:
     Raises:
         InputError: there is none, or it is damaged.
     """
-    if asked == "final":
+    if asked == "final":  # what the run ended with
         check_folder(run.final)
         return run.final, t("the adapter is merged into its base model")
     if asked.isdigit():
@@ -141,5 +141,7 @@ def assemble(request: Assembly, tell: Callable[[Text], None]) -> None:
         "seed": plan.profile.run.seed, "approximate": state.approximate, "is_finished": False,
     }  # fmt: skip
     (target / "metrics.json").write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
-    (target / CARD).write_text(model_card(plan, facts, state, state.metrics), encoding="utf-8")
+    (target / CARD).write_text(
+        model_card(plan, facts, state, state.metrics, is_finished=False), encoding="utf-8"
+    )
     seal_folder(target, state.approximate)

@@ -16,8 +16,8 @@ pytest.importorskip("onnx", reason="onnx is not installed")
 from runner.deploy.answers import answer_rows
 from runner.deploy.exporting import Request, export
 from runner.deploy.onnx_file import ExportFailed, choose_exporter, describe, operator_in
-from runner.deploy.records import Exported
 from runner.deploy.opening import open_onnx, open_trained
+from runner.deploy.records import Exported
 from runner.inputs import InputError
 from runner.rows import Row
 from tests.deploy.tiny import save_model

@@ -8,8 +8,8 @@ import numpy
 import pytest
 import torch
 
-from runner.deploy.parity import compare_shapes, compare_texts, made_up_batch, shapes_for
 from runner.deploy.opening import open_trained
+from runner.deploy.parity import compare_shapes, compare_texts, made_up_batch, shapes_for
 from runner.deploy.trained import Trained, encode
 from tests.deploy.tiny import save_model
 
