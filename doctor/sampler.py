@@ -26,7 +26,7 @@ from doctor.pyspy import Sample, Window, dump
 from doctor.silence import Silence
 from doctor.stacks import Pace, Trouble, hottest, starting_rate, where_time_goes
 from runner.events import EventWriter, read_events
-from runner.ranks import rank_of
+from runner.rank_paces import rank_of
 from runner.rundir import RunDir
 from runner.text import Text, t
 

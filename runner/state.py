@@ -12,7 +12,7 @@ from typing import Any
 from runner.alerts import AlertBook
 from runner.curve import Curve
 from runner.events import RunEvent, amount, number, table, whole
-from runner.ranks import Ranks, rank_of
+from runner.rank_paces import RankPaces, rank_of
 from runner.state_json import state_as_dict
 from runner.text import Text
 from runner.windows import Windows
@@ -83,7 +83,7 @@ class RunState:
         self.longest_gap_s = 0.0
         """Between two words of the trainer within one start."""
         self.last_t: float | None = None
-        self.ranks = Ranks()
+        self.ranks = RankPaces()
         """The other processes of the same training; what stands elsewhere here is rank 0's."""
         self.windows = Windows()
         """Where the time went, for :mod:`runner.verdict`."""
