@@ -53,13 +53,27 @@ def page(finding_id: str, language: str) -> str | None:
     return "\n".join(_lines(finding_id, pages.get(language, pages["en"]), pages["en"].get("met", [])))
 
 
+def rule_of(finding_id: str, language: str) -> str:
+    """Return the paragraph that says when the finding is given; empty where there is no page."""
+    fields = all_pages().get(finding_id, {})
+    return str(fields.get(language, fields.get("en", {})).get("means", "")).strip()
+
+
+def proof_of(finding_id: str, language: str) -> str:
+    """Return the step by which a person proves that it is mended; empty where the page has none."""
+    fields = all_pages().get(finding_id, {})
+    steps = fields.get(language, fields.get("en", {})).get("do", ())
+    return next((step for step in steps if step.startswith(("Prove it", "验证"))), "")
+
+
 def _lines(finding_id: str, fields: dict[str, Any], met: list[str]) -> Iterator[str]:
     yield f"# {finding_id}"
     yield ""
     yield str(fields["means"]).strip()
-    if met:
-        yield f"\n## {say('How you meet it')}\n"
-        yield from (f"    {line}" for text in met for line in str(text).splitlines())
+    yield f"\n## {say('How you meet it')}\n"
+    yield from (f"    {line}" for text in met for line in str(text).splitlines())
+    if not met:
+        yield say("There is no error text: nothing breaks off by itself, which is why it is said here.")
     for heading, key in ((say("What to do"), "do"), (say("What not to do"), "not")):
         if fields.get(key):
             yield f"\n## {heading}\n"

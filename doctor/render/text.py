@@ -76,18 +76,32 @@ def finding_lines(finding: Finding, width: int, colour: bool, above: Finding | N
         yield from indent(
             say(t("mend it: doctor fix {id}", id=finding.id)), width, _MARGIN + "→ ", _MARGIN + "  "
         )
-    basis = " · ".join(f"{row.fact} = {_shown_value(row)}" for row in finding.evidence)
+    basis = " · ".join(f"{row.fact} = {shown_value(row)}" for row in finding.evidence)
     footer = f"[{finding.id}]" + (f" {basis}" if basis else "")
     for line in indent(footer, width, _MARGIN, _MARGIN + "  "):
         yield paint(line, "dim", colour)
 
 
-def _shown_value(row: Evidence) -> str:
-    """Return a value as people read it: bytes as GB (``/home 20.0 GB``); ``--json`` has every digit."""
+def shown_value(row: Evidence, exact: bool = False) -> str:
+    """Return a value as people read it: bytes as GB (``/home 20.0 GB``); ``--json`` has every digit, as has ``exact``.
+
+    A remark behind it (``/root/.cache/huggingface (default)``) is in the reader's language.
+    """
     *place, number = row.value.split(" ")
-    if row.fact.endswith("_bytes") and number.isdigit():
+    if row.fact.endswith("_bytes") and number.isdigit() and not exact:
         return shown(" ".join([*place, human_bytes(int(number))]))
+    for remark, words in _REMARKS.items():
+        if row.value.endswith(f" ({remark})"):
+            return f"{shown(row.value.removesuffix(f' ({remark})'))} ({say(words)})"
     return shown(row.value)
+
+
+_REMARKS = {
+    "default": t("default"),
+    "release table": t("release table"),
+    "by its name": t("by its name"),
+}
+"""What a check may add to a value: where that comes from, when it is not the machine's own word."""
 
 
 def note_lines(finding: Finding, width: int, colour: bool) -> Iterator[str]:
