@@ -1,4 +1,4 @@
-"""Measures the training side: ``python -m benchmarks.runner losses|accuracy|cost|memory|damage --data DIR``.
+"""Measures the training side: ``python -m benchmarks.runner losses|accuracy|cost|memory|damage|speed --data DIR``.
 
 Every part makes its runs under a folder of its own (``--work``) and prints lines of figures; wall seconds on a shared
 machine say little, so CPU seconds and ratios within one run stand beside them.
@@ -31,6 +31,7 @@ PARTS = {
     "cost": "benchmarks.runner_cost",
     "memory": "benchmarks.runner_memory",
     "damage": "benchmarks.runner_damage",
+    "speed": "benchmarks.runner_speed",
 }
 
 
@@ -113,6 +114,8 @@ def main() -> None:
     parser.add_argument(
         "--megabytes", type=int, nargs="+", default=[10, 300], help="memory: the files' sizes"
     )
+    parser.add_argument("--reviews", type=int, default=320, help="speed: for each variant")
+    parser.add_argument("--variants", default="", help="speed: only these, with commas")
     options = parser.parse_args()
     work = options.work or Path(tempfile.mkdtemp(prefix="doctor-runner-"))
     work.mkdir(parents=True, exist_ok=True)
