@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from doctor.checks.advice import TorchBuild, best_torch_builds, capabilities_of, is_windows_driver
@@ -68,8 +69,17 @@ def target_from(
     ), unknown
 
 
+# 6.1     sm_61     sm_120
+_CAPABILITY = re.compile(r"([1-9]\d?\.\d)|sm_([1-9]\d?)(\d)", re.ASCII)
+
+
 def capability_named(name: str) -> str:
-    """Return a card's capability by its name, or the one that every card beginning with ``name`` has (``A100``)."""
+    """Return a card's capability by its name, or the one that every card beginning with ``name`` has (``A100``).
+
+    A capability itself (``6.1``, ``sm_61``) stands for any card of it.
+    """
+    if match := _CAPABILITY.fullmatch(name.strip()):
+        return match[1] or f"{match[2]}.{match[3]}"
     if row_of(name) is not None:
         return capability_of(name)
     wanted = _bare(name)

@@ -163,11 +163,35 @@ def test_a_name_that_fits_cards_of_several_kinds_is_not_guessed(name: str) -> No
         ("--driver", "5"),
         ("--target-python", "banana"),
         ("--transformers-for", "x"),
+        ("--driver", "５５０.54"),
     ],
 )
 def test_what_is_no_version_is_refused(option: str, value: str) -> None:
     done = doctor("recommend", option, value)
     assert (done.returncode, option in done.stderr, done.stdout) == (2, True, "")
+
+
+@pytest.mark.parametrize("option", ["--python", "--target-python"])
+def test_the_python_that_is_to_run_it_decides(option: str) -> None:
+    asked = ("recommend", "--driver", "580.65.06", "--gpu", "RTX 3090")
+    assert "Python 3.8" in doctor(*asked, option, "3.8").stdout
+    best = [doctor(*asked, option, version, "--torch-args").stdout for version in ("3.8", "3.12")]
+    assert best[0].startswith("torch==2.4.1"), "the last with wheels for 3.8"
+    assert best[0] != best[1]
+
+
+@pytest.mark.parametrize(
+    "other", [("--python", "/usr/bin/python3"), ("--python", "abc"), ("--facts", "a.json")], ids=" ".join
+)
+def test_a_second_machine_is_refused_not_passed_over(other: tuple[str, str]) -> None:
+    done = doctor("recommend", "--driver", "550.54.15", "--gpu", "RTX 3090", *other)
+    assert (done.returncode, other[0] in done.stderr, done.stdout) == (2, True, "")
+
+
+@pytest.mark.parametrize("name", ["6.1", "sm_61"])
+def test_a_card_without_a_row_is_named_by_its_capability(name: str) -> None:
+    target, unknown = target_from("550.54.15", [name], None)
+    assert (target.capabilities, unknown) == (("6.1",), ())
 
 
 @pytest.mark.parametrize("version", ["2.6.0", "2.6", "2.13.0+cpu", "2.9.0.dev20260101", "2.7.0a0"])

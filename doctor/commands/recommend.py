@@ -33,7 +33,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--target-python", metavar="VERSION", help=say("the Python that is to run it: 3.12"))
     parser.add_argument("--facts", metavar="FILE", type=Path, help=say("recommend for a recorded machine"))
-    parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment to examine"))
+    parser.add_argument(
+        "--python",
+        metavar="PATH|VERSION",
+        help=say("the interpreter or environment to examine, or the version that is to run it: 3.12"),
+    )
     parser.add_argument(
         "--mirrors", action="store_true", help=say("ask mirrors in China, now, whether they have this build")
     )
@@ -50,7 +54,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
+    _take_python_as_version(namespace)
     _refuse_nonsense(namespace)
+    _refuse_two_machines(namespace)
     if namespace.transformers_for:
         return _transformers(namespace)
     recommendation = _recommendation(namespace)
@@ -71,6 +77,41 @@ def run(namespace: argparse.Namespace) -> int:
     return Exit.OK if recommendation.commands else Exit.FOUND
 
 
+_PYTHON_VERSION = re.compile(r"\d\.\d{1,2}(\.\d+)?", re.ASCII)
+
+
+def _take_python_as_version(namespace: argparse.Namespace) -> None:
+    """``--python 3.10`` says what is to run it, where no file is called so."""
+    named = namespace.python
+    if (
+        named
+        and namespace.target_python is None
+        and _PYTHON_VERSION.fullmatch(named)
+        and not Path(named).exists()
+    ):
+        namespace.target_python, namespace.python = named, None
+
+
+def _refuse_two_machines(namespace: argparse.Namespace) -> None:
+    """Refuse options of which one would be passed over in silence.
+
+    Raises:
+        CommandError: --driver or --gpu describe a machine, and another one is named as well.
+    """
+    from runner.text import t
+
+    if namespace.driver is None and not namespace.gpu:
+        return
+    for option, value in (("--python", namespace.python), ("--facts", namespace.facts)):
+        if value is not None:
+            text = t(
+                "--driver and --gpu describe a machine, {option} {value} names another: leave one of them out (a Python version: --python 3.12)",
+                option=option,
+                value=str(value),
+            )
+            raise CommandError(text, Exit.USAGE)
+
+
 def _refuse_nonsense(namespace: argparse.Namespace) -> None:
     """Refuse an option that is no version (an empty variable, a word).
 
@@ -84,7 +125,7 @@ def _refuse_nonsense(namespace: argparse.Namespace) -> None:
         ("--target-python", namespace.target_python, r"\d\.\d{1,2}(\.\d+)?", "3.12"),
         ("--transformers-for", namespace.transformers_for, r"\d+\.\d+(\.\d+)?([.+a-z]\S*)?", "2.6.0"),
     ):
-        if value is not None and not re.fullmatch(pattern, value):
+        if value is not None and not re.fullmatch(pattern, value, re.ASCII):
             text = t(
                 "{option} wants a version such as {example}, not '{value}'",
                 option=option,
@@ -121,7 +162,7 @@ def _recommendation(namespace: argparse.Namespace) -> Recommendation:
         )
         if unknown:
             text = t(
-                "{names}: not in the table of cards. Write it as nvidia-smi -L does.",
+                "{names}: not in the table of cards. Write it as nvidia-smi -L does, or its compute capability: --gpu 6.1",
                 names=", ".join(unknown),
             )
             raise CommandError(text, Exit.USAGE)

@@ -29,21 +29,37 @@ def as_json(report: Report, snapshot: Snapshot, exit_code: int) -> str:
         tree.setdefault(key, [])
     tree.setdefault("schema", report.schema)
     _say_texts(tree)
-    return msgspec.json.format(msgspec.json.encode(tree), indent=1).decode()
+    return _as_text(tree)
 
 
 def findings_as_json(findings: list[Finding]) -> str:
     """Return findings alone as a JSON array, sentences with their ``text`` in the current language."""
     tree: list[Any] = msgspec.to_builtins(findings)
     _say_texts(tree)
-    return msgspec.json.format(msgspec.json.encode(tree), indent=1).decode()
+    return _as_text(tree)
 
 
 def record_as_json(record: object) -> str:
     """Return any record as JSON, sentences with their ``text`` in the current language."""
     tree: Any = msgspec.to_builtins(record)
     _say_texts(tree)
-    return msgspec.json.format(msgspec.json.encode(tree), indent=1).decode()
+    return _as_text(tree)
+
+
+def _as_text(tree: Any) -> str:
+    try:
+        raw = msgspec.json.encode(tree)
+    except UnicodeEncodeError:  # half a character, from a name that is not valid UTF-8
+        raw = msgspec.json.encode(_escaped(tree))
+    return msgspec.json.format(raw, indent=1).decode()
+
+
+def _escaped(node: Any) -> Any:
+    if isinstance(node, str):
+        return printable(node)
+    if isinstance(node, dict):
+        return {_escaped(key): _escaped(value) for key, value in node.items()}
+    return [_escaped(item) for item in node] if isinstance(node, (list, tuple)) else node
 
 
 def _say_texts(node: Any) -> None:
@@ -87,7 +103,7 @@ def as_sarif(report: Report) -> str:
         ],
     }
     tree = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
-    return msgspec.json.format(msgspec.json.encode(tree), indent=1).decode()
+    return _as_text(tree)
 
 
 def _sentence(item: Finding) -> str:
