@@ -189,6 +189,8 @@ class _Stacks(_Shape):
     errors: int | None = None
     frames: list[_Frame] | None = None
     looks: Amount = None
+    gil_share: Number = None
+    gil_main_share: Number = None
     phases: dict[str, Number] | None = None
     places: list[_Place] | None = None
 

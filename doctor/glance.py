@@ -5,6 +5,7 @@ Nothing is written beside the run. What is read here is marked approximate; whoe
 
 from __future__ import annotations
 
+import bisect
 import heapq
 import re
 import time
@@ -110,9 +111,21 @@ def _decoded(line: bytes) -> RunEvent | None:
         return None
 
 
-def find_rare(path: Path, until_s: float) -> list[int]:
-    """Return where the lines of rare kinds begin in a whole file, as far as ``until_s`` seconds of reading reach."""
-    return list(_rare(path, 0, path.stat().st_size, until_s))
+class RareIndex:
+    """Where in one file the lines of rare kinds begin, searched as far as was asked for, and remembered."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._found: list[int] = []
+        self._searched = 0
+
+    def between(self, start: int, end: int, search_for_s: float) -> list[int]:
+        """Return those between two line beginnings; of what was not searched before, as far as the time reaches."""
+        if self._searched < end:
+            search = _Search(self._path, self._searched, end, search_for_s)
+            self._found += search
+            self._searched = search.at
+        return self._found[bisect.bisect_left(self._found, start) : bisect.bisect_left(self._found, end)]
 
 
 def _line_after(path: Path, offset: int) -> int:
@@ -134,15 +147,24 @@ def _evenly(path: Path, start: int, end: int) -> Iterator[int]:
 
 def _rare(path: Path, start: int, end: int, search_for_s: float) -> Iterator[int]:
     """Yield where lines of rare kinds begin between two line beginnings, as far as time allows."""
-    until = time.monotonic() + search_for_s
-    with open(path, "rb") as file:
-        file.seek(start)
-        while start < end and time.monotonic() < until:
-            block = file.read(min(BLOCK_BYTES, end - start))
-            whole = block.rfind(b"\n") + 1
-            if not whole:
-                return
-            for match in _RARE.finditer(block, 0, whole):
-                yield start + block.rfind(b"\n", 0, match.start()) + 1
-            start += whole
-            file.seek(start)
+    yield from _Search(path, start, end, search_for_s)
+
+
+class _Search:
+    """One search; ``at`` is the line beginning that it came to."""
+
+    def __init__(self, path: Path, start: int, end: int, search_for_s: float) -> None:
+        self._path, self._end, self.at = path, end, start
+        self._until = time.monotonic() + search_for_s
+
+    def __iter__(self) -> Iterator[int]:
+        with open(self._path, "rb") as file:
+            while self.at < self._end and time.monotonic() < self._until:
+                file.seek(self.at)
+                block = file.read(min(BLOCK_BYTES, self._end - self.at))
+                whole = block.rfind(b"\n") + 1
+                if not whole:
+                    return
+                for match in _RARE.finditer(block, 0, whole):
+                    yield self.at + block.rfind(b"\n", 0, match.start()) + 1
+                self.at += whole

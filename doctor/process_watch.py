@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from doctor.gil import gil_shares, is_due
 from doctor.gpu_meter import GpuMeter
 from doctor.log_follow import LogFollower, log_of
 from doctor.probes.host_meter import HostMeter
@@ -49,6 +50,8 @@ class ProcessWatcher:
         self._rate = starting_rate(stat.threads)
         self._host, self._gpus, self._xids = HostMeter(pid), GpuMeter(), XidWatch()
         self._window: Window | None = None
+        self._windows = 0
+        self._gil: dict[str, Any] = {}
         self._next_window = 0.0
         self._seq = 0
         path = log or log_of(pid)
@@ -105,16 +108,27 @@ class ProcessWatcher:
 
     def _look_at_stacks(self, seconds: int) -> None:
         if self._window is None and time.monotonic() >= self._next_window:
-            self._window = Window(self.pid, seconds, self._rate)
+            self._window = Window(self.pid, seconds, self._rate, gil_only=is_due(self._windows))
+            self._windows += 1
         sample = self._window.poll() if self._window else None
         if sample is None:
             return
-        self._window = None
+        window, self._window = self._window, None
+        if window is not None and window.gil_only and not sample.trouble:
+            self._gil = gil_shares(window.pid, sample.stacks, sample.errors, window.seconds, window.rate)
+            return
         self._next_window = time.monotonic() + (30.0 if sample.trouble else 0.5)
         why: dict[str, Any] = {"why": sample.trouble.why} if sample.trouble else {}
         frames = hottest(sample.stacks)
         spent = where_time_goes(sample.stacks)
-        data = {"samples": sample.samples, "errors": sample.errors, "frames": frames, **spent, **why}
+        data = {
+            "samples": sample.samples,
+            "errors": sample.errors,
+            "frames": frames,
+            **spent,
+            **self._gil,
+            **why,
+        }
         self._add("sample-stacks", data)
 
     def _note(self, level: str, text: Text) -> None:

@@ -70,8 +70,13 @@ def yama_scope(pid: int) -> int | None:
 class Window:
     """One recording of a process and its children, under way."""
 
-    def __init__(self, pid: int, seconds: int = 5, rate: int = 10, binary: str | None = None) -> None:
+    def __init__(
+        self, pid: int, seconds: int = 5, rate: int = 10, binary: str | None = None, gil_only: bool = False
+    ) -> None:
+        """``gil_only``: each look keeps a process's thread that holds its GIL, and nothing where none does."""
         self.pid = pid
+        self.gil_only = gil_only
+        self.rate = rate
         self.seconds = max(1, seconds)  # py-spy takes whole seconds, and panics on a fraction
         self._begun = time.monotonic()
         self._process: subprocess.Popen[bytes] | None = None
@@ -82,8 +87,8 @@ class Window:
             self._finish(Sample(trouble=missing(install_command())))
             return
         argv = [
-            binary, "record", "--format", "raw", "--subprocesses", "--idle", "--threads", "--nonblocking",
-            "--rate", str(rate), "--duration", str(self.seconds), "--output", f"/proc/self/fd/{self._out}",
+            binary, "record", "--format", "raw", "--subprocesses", "--gil" if gil_only else "--idle", "--threads",
+            "--nonblocking", "--rate", str(rate), "--duration", str(self.seconds), "--output", f"/proc/self/fd/{self._out}",
             "--pid", str(pid),
         ]  # fmt: skip
         try:

@@ -6,7 +6,6 @@ its writer's clock, and what lies before it is looked at as :mod:`doctor.glance`
 
 from __future__ import annotations
 
-import bisect
 import heapq
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,13 +13,13 @@ from pathlib import Path
 import msgspec
 
 from doctor.event_shapes import sound_events
-from doctor.glance import WHOLE_BYTES, events_until, find_rare, glance_until
+from doctor.glance import WHOLE_BYTES, RareIndex, events_until, glance_until
 from runner.events import RunEvent, read_events
 from runner.rundir import RunDir
 from runner.state import RunState
 
-SEARCH_FOR_S = 5.0
-"""So long a long file is searched, once, for its evaluations, checkpoints and notes."""
+SEARCH_FOR_S = 1.0
+"""So long a long file is searched a jump for evaluations, checkpoints and notes; what one jump found, the next has."""
 LAST_LINES_BYTES = 256 << 10
 _DECODER = msgspec.json.Decoder(RunEvent)
 
@@ -31,7 +30,7 @@ class Replay:
     def __init__(self, run: RunDir, whole_bytes: int = WHOLE_BYTES) -> None:
         self.run = run
         self._whole_bytes = whole_bytes
-        self._rare: dict[Path, list[int]] = {}
+        self._rare: dict[Path, RareIndex] = {}
         self._state = RunState()
         self._ends: dict[Path, int] = {}
         """Where in each file :attr:`_state` ends: going forward goes on from there."""
@@ -64,10 +63,8 @@ class Replay:
         return sorted(self.run.events.glob("*.jsonl"))
 
     def _find_rare(self, path: Path, start: int, end: int) -> Iterable[int]:
-        if path not in self._rare:
-            self._rare[path] = find_rare(path, SEARCH_FOR_S)
-        found = self._rare[path]
-        return found[bisect.bisect_left(found, start) : bisect.bisect_left(found, end)]
+        index = self._rare.setdefault(path, RareIndex(path))
+        return index.between(start, end, SEARCH_FOR_S)
 
 
 def cut(path: Path, at: float) -> int:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from doctor.call_tree import call_trees
+from doctor.gil import gil_shares, is_due
 from doctor.gpu_meter import GpuMeter
 from doctor.probes.host_meter import HostMeter, oom_kills
 from doctor.probes.process_tree import here, is_alive, read_stat
@@ -62,6 +63,9 @@ class Sampler:
         self.supervised = supervised
         """Whoever started the process reaps it, and says itself how it ended."""
         self.window: Window | None = None
+        self._windows = 0
+        self._gil: dict[str, Any] = {}
+        """The newest shares, told with each sample of stacks."""
         self.begun = time.monotonic()
         self._next_window = self.begun + 1.0
         self._told: dict[str, float] = {}
@@ -105,17 +109,23 @@ class Sampler:
     # -- stacks
     def _look_at_stacks(self, now: float) -> None:
         if self.window is None and now >= self._next_window:
-            self.window = Window(self._who_trains(), self.pace.window_s, self.pace.rate)
+            self.window = Window(
+                self._who_trains(), self.pace.window_s, self.pace.rate, gil_only=is_due(self._windows)
+            )
+            self._windows += 1
         sample = self.window.poll() if self.window else None
         if sample is None:
             return
-        self.window = None
+        window, self.window = self.window, None
         if sample.trouble:
             self._tell_trouble(sample.trouble, now)
             return
         self.pace.learn(sample.cpu_s, sample.wall_s)
         self._next_window = now + max(self.pace.pause_s, 0.0 if now - self.begun < DENSE_FOR_S else 25.0)
-        self._write_stacks(sample)
+        if window is not None and window.gil_only:
+            self._gil = gil_shares(window.pid, sample.stacks, sample.errors, window.seconds, window.rate)
+        else:
+            self._write_stacks(sample)
 
     def _who_trains(self) -> int:
         """Return whose stacks are taken: our own trainer's, or what computes below a command of the user's."""
@@ -128,7 +138,7 @@ class Sampler:
         spent = where_time_goes(sample.stacks)
         self._write(
             "sample-stacks", samples=sample.samples, errors=sample.errors, frames=frames,
-            trees=call_trees(sample.stacks), **spent,
+            trees=call_trees(sample.stacks), **spent, **self._gil,
         )  # fmt: skip
 
     def _tell_trouble(self, trouble: Trouble, now: float) -> None:
@@ -187,7 +197,9 @@ class Sampler:
         finished = _has_finished(self.run)
         if self.window is not None:
             sample = self.window.stop()
-            if sample.stacks and not finished:  # of an orderly end they would show the leaving alone
+            if (
+                sample.stacks and not self.window.gil_only and not finished
+            ):  # of an orderly end they would show the leaving alone
                 self._write_stacks(sample)
         if not self.stopping and not finished and not self.supervised:
             killed = (oom_kills() or 0) - (self._oom_kills or 0)

@@ -36,6 +36,7 @@ import msgspec
 #                process_bytes (peak RSS on a CPU, reserved by the allocator on a GPU), parted (bool: by more than 15 %)
 # note           level ("info" "warn" "fail"), text (a Text as {"msgid", "params"}), file (a path inside the run directory)
 # run-finished   outcome ("completed" "stopped" "interrupted" (a command stopped by hand) "failed" "non-finite"), steps, seconds, exit_code, error, final_dir, metrics
+#                gil_share, gil_main_share (of gil_looks: how often any thread, and the main one, held the GIL)
 # on-finish      state ("waiting" "cancelled" "running" "done"), command, at (epoch seconds when it will run), exit_code
 #                (a supervised command only; so are command and attempt in run-started, and steps_total in step)
 # output         bytes: how far a supervised command's log has grown

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from doctor.glance import RareIndex
 from doctor.replay import Replay, cut
 from runner.events import EventWriter, read_events
 from runner.rundir import RunDir
@@ -145,3 +146,19 @@ def test_a_run_without_a_word_has_no_span(tmp_path: Path) -> None:
     run = RunDir(tmp_path / "silent")
     run.make()
     assert Replay(run).span() is None
+
+
+def test_what_one_jump_had_no_time_to_find_the_next_one_finds(tmp_path: Path) -> None:
+    path, now = tmp_path / "trainer-0.jsonl", Now()
+    writer = EventWriter(path, "trainer-0", now)
+    begins = []
+    for step in range(1, 301):
+        if step % 100 == 0:
+            begins.append(path.stat().st_size)
+            writer.write("evaluation", step, loss=1.0)
+        writer.write("step", step, loss=1.0)
+    size, index = path.stat().st_size, RareIndex(path)
+    assert index.between(0, size, 0.0) == []
+    assert index.between(0, begins[1], 60.0) == begins[:1], "searched no farther than was asked for"
+    assert index.between(0, size, 60.0) == begins
+    assert index.between(begins[1], size, 0.0) == begins[1:]

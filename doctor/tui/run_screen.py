@@ -98,10 +98,12 @@ class RunScreen(RunActs):
         if view is not None:
             self.view = view
             self.redraw_shown()
+            self.query_one(TimeBar).show_time()
 
     @on(Trouble)
     def _show_trouble(self, message: Trouble) -> None:
-        self._is_polling, self._is_looking_back, self.is_playing = False, False, False
+        self._is_polling, self.is_looking_back, self.is_playing = False, False, False
+        self.reads_long = False
         self._trouble = message.words
         self.redraw_shown()
 
@@ -143,7 +145,8 @@ class RunScreen(RunActs):
         span = self.span
         if span is None or self.live is None or not (self.live.is_over or self.moment is not None):
             return None
-        return Time(*span, self.moment, self.speed if self.is_playing else 0)
+        speed = self.speed if self.is_playing else 0
+        return Time(*span, self.moment, speed, self.reads_long)
 
     def _go_to(self, at: float | None) -> None:
         self.is_playing = False

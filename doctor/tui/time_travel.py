@@ -46,7 +46,10 @@ class TimeTravel(RunPanes):
     is_playing = False
     speed = 0
     """One of SPEEDS; 0: not chosen yet."""
-    _is_looking_back = False
+    is_looking_back = False
+    """A moment is being read in the background."""
+    reads_long = False
+    """For so long that it is said."""
 
     # -- where one is
     @property
@@ -129,13 +132,16 @@ class TimeTravel(RunPanes):
 
     def play_on(self) -> None:
         """A tick of the clock: go on, unless the moment before is still being read."""
-        if self.is_playing and self.moment is not None and self.is_current and not self._is_looking_back:
+        if self.is_looking_back and not self.is_playing and not self.reads_long:
+            self.reads_long = True
+            self.query_one(TimeBar).show_time()
+        if self.is_playing and self.moment is not None and self.is_current and not self.is_looking_back:
             self.show_moment(self.moment + self.speed * TICK_S)
 
     # -- reading
     def _look_back(self) -> None:
-        if not self._is_looking_back and self.moment is not None:
-            self._is_looking_back = True
+        if not self.is_looking_back and self.moment is not None:
+            self.is_looking_back = True
             self._read_moment(self.moment)
 
     @work(group="past")
@@ -149,7 +155,7 @@ class TimeTravel(RunPanes):
 
     def moment_read(self, message: PastRead) -> RunView | None:
         """Return the view to show of what was read; None: one is elsewhere by now."""
-        self._is_looking_back = False
+        self.is_looking_back = self.reads_long = False
         if self.moment is None:
             return None
         if message.at != self.moment:

@@ -56,13 +56,18 @@ def _counts(stacks: dict[str, Any]) -> Iterator[Styled]:
                 errors=int(errors or 0),
             )
         )
-        gil = number(stacks.get("gil_share"))
-        held = (
-            say("GIL: not told by these samples")
-            if gil is None
-            else say(t("GIL held {share}", share=f"{gil:.0%}"))
-        )
+        held = _gil(stacks)
         yield Styled(f"{words} · {held}", "dim")
+
+
+def _gil(stacks: dict[str, Any]) -> str:
+    """Return how much of the time the GIL was held, and by whom: a main thread that waits for it is slow for that."""
+    gil, main = number(stacks.get("gil_share")), number(stacks.get("gil_main_share"))
+    if gil is None:
+        return say("GIL: not told by these samples")
+    if main is None:
+        return say(t("GIL held {share}", share=f"{gil:.0%}"))
+    return say(t("GIL held {share}, by the main thread {main}", share=f"{gil:.0%}", main=f"{main:.0%}"))
 
 
 def _table(frames: list[dict[str, Any]], width: int) -> Iterator[Styled]:

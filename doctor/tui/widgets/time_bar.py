@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rich.text import Text as Styled
 from textual import events
 
+from doctor.language import say
 from doctor.tui.widgets.log_panel import clock
 from doctor.tui.widgets.rows import Head
 
@@ -20,6 +21,8 @@ class Time(NamedTuple):
     at: float | None = None
     speed: int = 0
     """Seconds a second, while it plays; 0: it stands."""
+    is_reading: bool = False
+    """What was written by then is still being read; the panes show the moment before."""
 
     @property
     def share(self) -> float:
@@ -47,7 +50,9 @@ class TimeBar(Head, can_focus=False):
             return ()
         here = clock((time.last if time.at is None else time.at) - time.first)
         end = clock(time.last - time.first)
-        speed = f" ▶ ×{time.speed}" if time.speed else ""
+        speed = (f" ▶ ×{time.speed}" if time.speed else "") + (
+            f" … {say('reading')}" if time.is_reading else ""
+        )
         head, tail = f"{here:>9} ├", f"┤ {end}{speed}"
         self._begin, self._cells = len(head), max(4, width - len(head) - len(tail))
         place = round(time.share * (self._cells - 1))
