@@ -46,6 +46,8 @@ class RunState:
         """What the training inside a supervised command said at its end."""
         self.on_finish: dict[str, Any] = {}
         """``data`` of the newest ``on-finish`` event."""
+        self.preparing: dict[str, Any] = {}
+        """``data`` of the newest ``preparing`` event: how far the rows are tokenised."""
         self.step = 0
         self.steps_total: int | None = None
         self.last: dict[str, Any] = {}
@@ -150,6 +152,9 @@ class RunState:
     def _begin_at(self, event: RunEvent) -> None:
         self.steps_total = whole(event.data.get("steps_total"), self.steps_total)
         self.step = whole(event.data.get("resumed_from_step"), 0) or 0
+
+    def _on_preparing(self, event: RunEvent) -> None:
+        self.preparing = event.data
 
     def _on_memory(self, event: RunEvent) -> None:
         self.memory = event.data
