@@ -12,6 +12,7 @@ import msgspec
 from doctor.language import say
 from doctor.render.layout import display_width, human_bytes, human_seconds, indent, pad, paint
 from doctor.render.memory_words import memory_words
+from doctor.render.preparing_text import preparing_text
 from doctor.render.rank_text import attention_lines, together_line
 from doctor.render.sparkline import bar, sparkline
 from doctor.render.verdict_text import alert_lines, verdict_line
@@ -89,7 +90,7 @@ def progress_line(
 ) -> str:
     """Return where a run is, in one line: step, share, loss, speed, time left."""
     if status == "starting" and not state.step:
-        return cut(say("starting: loading model and data"), width)
+        return cut(preparing_text(state.preparing) or say("starting: loading model and data"), width)
     total = state.steps_total
     share = f" {100 * state.step / total:3.0f}% {bar(state.step / total, 10, unicode)}" if total else ""
     parts = [f"{say('step')} {state.step}{f'/{total}' if total else ''}{share}"]
