@@ -49,6 +49,14 @@ def ways_out(target: Target) -> list[Text]:
         build = runnable(_but(target, python=None))[0]
         out.append(
             t(
+                "unknown: Python {python} is newer than this version of the doctor, which knows wheels up to {newest}. Try the newest torch, {torch}+{tag}; or take Python {newest}",
+                torch=build.torch,
+                tag=build.tag,
+                python=target.python,
+                newest=newest_python(),
+            )
+            if _minor(target.python) > _minor(newest_python())
+            else t(
                 "with another Python: torch {torch}+{tag} runs here, and has no wheels for Python {python}",
                 torch=build.torch,
                 tag=build.tag,
@@ -75,6 +83,15 @@ def ways_out(target: Target) -> list[Text]:
             )
         )
     return out or [t("no torch build in the table runs on this driver and these cards together")]
+
+
+def newest_python() -> str:
+    """Return the newest Python that a release in the table has wheels for."""
+    return max((str(row["python_max"]) for row in load("torch_wheels")["release"]), key=_minor)
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2])
 
 
 def _for_a_coming_card(target: Target) -> Text:

@@ -10,6 +10,7 @@ import pytest
 from doctor.machine import encode_snapshot
 from doctor.model import Driver, Facts, Gpu, Gpus, Reading, Snapshot, ok, t
 from doctor.recommend import matching_transformers, recommend, target_from, target_of
+from doctor.recommend_ways import ways_out
 from doctor.tables.torch_builds import releases
 from tests.commands_run import doctor
 
@@ -186,6 +187,22 @@ def test_the_python_that_is_to_run_it_decides(option: str) -> None:
 def test_a_second_machine_is_refused_not_passed_over(other: tuple[str, str]) -> None:
     done = doctor("recommend", "--driver", "550.54.15", "--gpu", "RTX 3090", *other)
     assert (done.returncode, other[0] in done.stderr, done.stdout) == (2, True, "")
+
+
+@pytest.mark.parametrize(
+    ("python", "words", "never"),
+    [
+        pytest.param(
+            "3.31", "unknown: Python 3.31 is newer", "has no wheels", id="a coming Python is unknown"
+        ),
+        pytest.param("3.6", "has no wheels for Python 3.6", "unknown", id="an old one is known to have none"),
+    ],
+)
+def test_a_python_outside_the_table(python: str, words: str, never: str) -> None:
+    target, _ = target_from("610.10", ["RTX 5090"], python)
+    (way,) = map(str, ways_out(target))
+    assert words in way
+    assert never not in way
 
 
 @pytest.mark.parametrize("name", ["6.1", "sm_61"])
