@@ -11,8 +11,9 @@ from typing import Any
 from doctor.gil import gil_shares, is_due
 from doctor.gpu_meter import GpuMeter
 from doctor.log_follow import LogFollower, log_of
+from doctor.probes.event_files import tensorboard_of
 from doctor.probes.host_meter import HostMeter
-from doctor.probes.process_tree import is_alive, read_stat
+from doctor.probes.process_tree import is_alive, read_stat, tree_of
 from doctor.probes.xid_watch import XidWatch
 from doctor.pyspy import Window
 from doctor.stacks import hottest, starting_rate, where_time_goes
@@ -54,7 +55,7 @@ class ProcessWatcher:
         self._gil: dict[str, Any] = {}
         self._next_window = 0.0
         self._seq = 0
-        path = log or log_of(pid)
+        path = log or tensorboard_of(list(tree_of(pid))) or log_of(pid)
         self._log = _follower(path) if path else None
         if self._log is not None:
             self._note("info", t("reading the log {path}", path=str(self._log.path)))

@@ -1,0 +1,81 @@
+"""Which TensorBoard event file a process writes: found by its open files, or by the process's number in the file's name."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from doctor.probes.process_tree import read_stat
+
+MARK = "tfevents"
+DEEPEST = 6
+SEARCH_FOR_S = 1.0
+CLOCK_SLACK_S = 2.0
+PASSED_OVER = frozenset(("node_modules", "site-packages", "__pycache__", "proc", "sys", "dev"))
+# events.out.tfevents.1700000000.host.123.0 (torch, TensorFlow), ... .host.123 (tensorboardX)
+_WRITER = re.compile(MARK + r"\.\d+\..+?\.(\d+)(?:\.\w+)?$")
+
+
+def tensorboard_of(pids: Sequence[int]) -> Path | None:
+    """Return the newest event file that one of these processes writes; None: none is found, or nobody may look.
+
+    A writer that keeps its file open shows it among its descriptors; torch's opens it for each flush, and then the file's
+    name has the process's number: it is looked for below the directory that the process runs in.
+    """
+    found = [path for pid in pids for path in (*_open_files(pid), *_named_after(pid))]
+    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def _open_files(pid: int) -> Iterator[Path]:
+    with contextlib.suppress(OSError):  # it is gone, or another user's
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                path = Path(os.readlink(entry.path))  # noqa: PTH115 - no path to build on
+                if MARK in path.name and path.is_file():
+                    yield path
+
+
+def _named_after(pid: int) -> Iterator[Path]:
+    """Yield event files of this process below its directory, as far as the search may take."""
+    try:
+        folder = Path(f"/proc/{pid}/cwd").resolve(strict=True)
+    except OSError:
+        return
+    begun = _begun_at(pid)
+    own, until = number_inside(pid), time.monotonic() + SEARCH_FOR_S
+    for root, folders, names in os.walk(folder):
+        if time.monotonic() > until:
+            return
+        deep = len(Path(root).relative_to(folder).parts) >= DEEPEST
+        folders[:] = (
+            [] if deep else [name for name in folders if name not in PASSED_OVER and not name.startswith(".")]
+        )
+        for name in names:
+            if (match := _WRITER.search(name)) is not None and int(match[1]) == own:
+                path = Path(root) / name
+                if path.stat().st_mtime >= begun - CLOCK_SLACK_S:  # an earlier process had this number too
+                    yield path
+
+
+def _begun_at(pid: int) -> float:
+    """Return when a process started, in seconds since the epoch; 0: it is gone."""
+    stat = read_stat(pid)
+    if stat is None:
+        return 0.0
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - stat.start_ticks / os.sysconf("SC_CLK_TCK")
+    return time.time() - age_s
+
+
+def number_inside(pid: int) -> int:
+    """Return the number that a process has for itself: in a container it is another than ours outside."""
+    # NSpid:  7649    12
+    try:
+        status = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
+    except OSError:
+        return pid
+    numbers = status.partition("NSpid:")[2].partition("\n")[0].split()
+    return int(numbers[-1]) if numbers else pid
