@@ -20,7 +20,7 @@ from runner.deploy.place import CARD, check_target, new_folder, weights_sha256
 from runner.deploy.records import REPORT, Agreement, Exported, Latency, ShapeParity, Variant
 from runner.deploy.session import ask, check_provider, open_session, require_onnx, runtime_version
 from runner.deploy.trained import Trained
-from runner.deploy.variants import WRITERS
+from runner.deploy.variants import WRITERS, bytes_of
 from runner.durable import write_durably
 from runner.inputs import InputError
 from runner.plan import PlanError
@@ -189,7 +189,8 @@ def _converted(
         WRITERS[name](source, path)
         return _tried(name, path, trained, held_out, request)
     except Exception as error:  # a converter raises whatever its passes raise; the fp32 file stands
-        path.unlink(missing_ok=True)
+        for part in path.parent.glob(f"{path.name}*"):
+            part.unlink()
         why = " ".join(f"{type(error).__name__}: {error}".split())[:400]
         return Variant(name=name, file="", bytes=0, provider="", trouble=t("{why}", why=why))
 
@@ -206,7 +207,7 @@ def _tried(
     return Variant(
         name=name,
         file=path.name,
-        bytes=sum(one.stat().st_size for one in path.parent.glob(f"{path.name}*")),
+        bytes=bytes_of(path),
         provider=session.get_providers()[0],
         shapes=shapes,
         agreement=_agreement(trained, session, held_out, request.texts),

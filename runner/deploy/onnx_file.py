@@ -85,11 +85,14 @@ def write_onnx(trained: Trained, path: Path, exporter: str, opset: int | None, w
 
     Raises:
         ExportFailed: it could not; the operator, the model's line and its words.
+        OSError: no space.
     """
     version = opset or OPSETS[exporter]
     try:
         with _quiet():
             _EXPORTERS[exporter](trained, path, version)
+    except OSError:
+        raise  # a full disk is no exporter's fault
     except Exception as error:  # an exporter raises whatever its passes raise
         raise ExportFailed(describe(exporter, error, Graph(trained), example_inputs(trained))) from error
     return Written(path, exporter, version, why)

@@ -52,11 +52,11 @@ def _wait_for_the_end(home: Path) -> None:
             pass
     except OSError:
         return  # no stdin was given: nobody to watch
+    shutil.rmtree(home, ignore_errors=True)  # whoever was killed cannot
     _thread.interrupt_main()
     time.sleep(LEAVE_IN_S)
-    for path in UNFINISHED:
+    for path in set(UNFINISHED):
         shutil.rmtree(path, ignore_errors=True)
-    shutil.rmtree(home, ignore_errors=True)
     os._exit(130)
 
 
