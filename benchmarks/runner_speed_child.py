@@ -116,8 +116,9 @@ def lean(run: RunDir) -> None:
 
     def turn(window: Any) -> dict[str, float]:
         batches = [next(stream) for _ in window]
+        lr = lr_at(next(done), bench.total, bench.train)
         for group in optimizer.param_groups:
-            group["lr"] = lr_at(next(done), bench.total, bench.train) if group is optimizer.param_groups[0] else optimizer.param_groups[0]["lr"]  # fmt: skip
+            group["lr"] = lr
         samples = sum(len(batch["labels"]) for batch in batches)
         total = 0.0
         for batch in batches:
@@ -156,7 +157,7 @@ def trainer(run: RunDir, padding: str, batch: int, accumulation: int) -> None:
 
     counted: list[dict[str, Any]] = []
 
-    class Turns(transformers.TrainerCallback):
+    class Turns(transformers.TrainerCallback):  # type: ignore[misc,unused-ignore]
         def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             say({"windows": state.max_steps, "peak_bytes": peak_bytes()})
 
@@ -176,7 +177,7 @@ def trainer(run: RunDir, padding: str, batch: int, accumulation: int) -> None:
     )  # fmt: skip
     order = _grouped_order(rows, batch * accumulation) if padding == "group" else None
 
-    class Ordered(transformers.Trainer):
+    class Ordered(transformers.Trainer):  # type: ignore[misc,unused-ignore]
         def _get_train_sampler(self, *args: Any, **kwargs: Any) -> Any:
             return order if order is not None else super()._get_train_sampler(*args, **kwargs)
 
