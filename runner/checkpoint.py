@@ -88,16 +88,17 @@ def checkpoint_folders(run: RunDir) -> list[tuple[int, Path]]:
 class BadCheckpoint(msgspec.Struct, frozen=True):
     path: str
     why: str
+    window: int = 0
 
 
 def newest_good(run: RunDir, bad: Callable[[BadCheckpoint], None]) -> Path | None:
     """Return the newest checkpoint that is as it was written; every newer one that is not is handed to
     ``bad``."""
-    for _, folder in checkpoint_folders(run):
+    for window, folder in checkpoint_folders(run):
         wrong = what_is_wrong(folder)
         if not wrong:
             return folder
-        bad(BadCheckpoint(str(folder), wrong))
+        bad(BadCheckpoint(str(folder), wrong, window))
     return None
 
 

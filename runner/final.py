@@ -13,7 +13,7 @@ from accelerate.utils.modeling import get_state_dict_offloaded_model
 from runner.adapters import save_with_adapters
 from runner.checkpoint import load_model, read_state
 from runner.deploy.card import model_card
-from runner.durable import publish_folder, seal_folder
+from runner.durable import publish_folder, seal_folder, what_is_wrong
 from runner.text import t
 from runner.workbench import Workbench
 
@@ -37,6 +37,11 @@ def _restore_best(bench: Workbench) -> dict[str, float]:
         bench.journal.note(
             "warn", t("the best checkpoint {path} is gone: the last weights are kept", path=str(folder))
         )
+        return dict(bench.state.metrics)
+    if wrong := what_is_wrong(folder):
+        text = t("the best checkpoint {path} is damaged ({why}): the last weights are kept",
+                 path=str(folder), why=wrong)  # fmt: skip
+        bench.journal.note("warn", text)
         return dict(bench.state.metrics)
     load_model(folder, bench.engine.bare_model, bench.left_out)
     return dict(read_state(folder).metrics)

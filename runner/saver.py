@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -48,6 +49,8 @@ class Saver:
         self.keep_last = keep_last
         self._thread: threading.Thread | None = None
         self._results: list[SaveResult] = []
+        self.damaged: set[int] = set()
+        """Windows whose checkpoint was found damaged: it counts for none."""
         for leftover in (*run.checkpoints.glob(".making-*"), *run.checkpoints.glob(".discarded-*")):
             shutil.rmtree(leftover, ignore_errors=True)
 
@@ -77,7 +80,8 @@ class Saver:
             if free < needed * 1.05 + 2**20:
                 raise OSError(28, "not enough free space for a checkpoint")
             path, size = self._write(copy)
-            retire(self.run, self.keep_last, copy.state.best_window)
+            self.damaged.discard(window)
+            retire(self.run, window, self.keep_last, copy.state.best_window, self.damaged)
         except (
             Exception
         ) as trouble:  # in a thread nobody would see it; training goes on without this checkpoint
@@ -115,9 +119,16 @@ class Saver:
         return str(target), size
 
 
-def retire(run: RunDir, keep_last: int, best_window: int | None) -> None:
-    """Remove all but the newest ``keep_last`` and the best; called only after a newer one was verified."""
-    for window, folder in checkpoint_folders(run)[keep_last:]:
-        if window != best_window:
+def retire(
+    run: RunDir, window: int, keep_last: int, best_window: int | None, damaged: Collection[int] = ()
+) -> None:
+    """Remove all up to ``window`` but the newest ``keep_last`` and the best; called only after ``window`` was verified.
+
+    Damaged ones are not counted, and those beyond ``window``, which a run that went back will write anew, are left.
+    """
+    older = [(number, folder) for number, folder in checkpoint_folders(run) if number <= window]
+    kept = [number for number, _ in older if number not in damaged][:keep_last]
+    for number, folder in older:
+        if number not in kept and (number != best_window or number in damaged):
             discard_folder(folder)
     sync_path(run.checkpoints)

@@ -164,4 +164,5 @@ class Workbench:
         weights_changed(self.optimizer)
 
     def say_bad(self, bad: BadCheckpoint) -> None:
+        self.saver.damaged.add(bad.window)
         self.journal.note("warn", t("{path} is damaged and not used: {why}", path=bad.path, why=bad.why))

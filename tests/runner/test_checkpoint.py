@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.checkpoint import checkpoint_folders
+from runner.checkpoint import checkpoint_folders, newest_good, read_state
 from runner.durable import publish_folder, seal_folder, what_is_wrong
 from runner.rundir import RunDir
 from tests.runner.test_trainer import StopAfter
@@ -103,6 +103,37 @@ def test_all_checkpoints_damaged_begins_again_and_says_so(whole: RunDir, tmp_pat
     assert train(run, resume=True) == 0
     assert any("begins again" in event.data["text"]["msgid"] for event in events(run, "note"))
     assert final_hash(run) == final_hash(whole)
+
+
+@pytest.mark.train
+def test_a_damaged_newer_checkpoint_pushes_no_good_one_out(whole: RunDir, tmp_path: Path) -> None:
+    """Step 12 is damaged and one is kept: what is saved from step 0 on is older by its number, and good."""
+    run = make_run(tmp_path, [f"data.train={whole.path.parent / 'rows.csv'}", "train.keep_last=1"], "run")
+    assert train(run, stop=StopAfter(17)) == 143
+    for _, folder in checkpoint_folders(run):
+        flip(folder / "model.safetensors")
+    assert train(run, resume=True, stop=StopAfter(9)) == 143
+    good = newest_good(run, lambda bad: None)
+    assert good is not None and good < run.checkpoint(10)
+    assert train(run, resume=True) == 0
+    assert not what_is_wrong(run.checkpoint(40)) and not run.checkpoint(12).exists()
+    assert final_hash(run) == final_hash(whole)
+
+
+@pytest.mark.train
+def test_the_best_checkpoint_is_not_restored_where_it_is_damaged(whole: RunDir, tmp_path: Path) -> None:
+    common = [f"data.train={whole.path.parent / 'rows.csv'}", "train.evaluate_every=3", "train.lr=3e-2"]
+    last = make_run(tmp_path, common, "last")
+    run = make_run(tmp_path, [*common, "train.restore_best=true"], "best")
+    assert train(last) == 0 and train(run) == 0
+    assert final_hash(run) != final_hash(last), "the best weights are not the last"
+    again = make_run(tmp_path, [*common, "train.restore_best=true"], "again")
+    assert train(again, stop=StopAfter(80)) == 143
+    best = read_state(newest_good(again, lambda bad: None) or again.path).best_window
+    flip(again.checkpoint(best or 0) / "model.safetensors")
+    assert train(again, resume=True) == 0
+    assert final_hash(again) == final_hash(last)
+    assert any("is damaged ({why})" in event.data["text"]["msgid"] for event in events(again, "note"))
 
 
 @pytest.mark.train

@@ -145,6 +145,26 @@ def test_a_stop_signal_saves_and_leaves_143(
     assert final_hash(run) == final_hash(whole)
 
 
+def test_a_signal_to_all_processes_of_the_run_is_the_trainers_alone(
+    server: Any, whole: RunDir, tmp_path: Path
+) -> None:
+    """A scheduler signals the whole group: a loader's worker that died of it would take the window with it."""
+    run = make_run(tmp_path, [*same_rows(whole), "train.workers=2"], "whole")
+    process = start(server, run)
+    wait_for_step(run, 6)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert len(children) >= 2
+    for pid in [*map(int, children), process.pid]:
+        os.kill(pid, signal.SIGTERM)
+    process.join()
+    assert process.exitcode == 143
+    last = start(server, run, resume=True)
+    last.join()
+    assert last.exitcode == 0
+    # the number of workers is another plan, and never another result
+    assert final_hash(run) == final_hash(whole)
+
+
 def test_a_second_interrupt_leaves_at_once_and_harms_nothing(
     server: Any, whole: RunDir, tmp_path: Path
 ) -> None:

@@ -105,6 +105,7 @@ def reference_losses(run: Any) -> list[float]:
 
     trainer = built(run)
     model, profile = trainer.engine.bare_model, trainer.plan.profile.train
+    size = profile.batch_size
     decayed = [p for p in model.parameters() if p.ndim > 1]
     others = [p for p in model.parameters() if p.ndim < 2]
     groups = [
@@ -120,7 +121,7 @@ def reference_losses(run: Any) -> list[float]:
     model.train()
     for epoch in range(profile.epochs):
         for window in windows_of_epoch(
-            trainer.data.train.lengths, trainer.seed, epoch, 8, 8, profile.bucketing
+            trainer.data.train.lengths, trainer.seed, epoch, size, size, profile.bucketing
         ):
             batch = collate([trainer.data.train[index] for micro in window for index in micro])
             batch.pop("rows")
@@ -137,10 +138,13 @@ def reference_losses(run: Any) -> list[float]:
     return losses
 
 
-def test_losses_are_those_of_a_plain_loop(tmp_path: Path) -> None:
-    overrides = ["model.dropout=0.0", "train.lr=1e-3"]
-    run = make_run(tmp_path, [*overrides, "train.micro_batch_size=2"], "ours")
-    plain = make_run(tmp_path, overrides, "plain")
+@pytest.mark.parametrize(
+    ("size", "micro"), [(8, 2), (15, 5)], ids=["equal windows", "the last of an epoch smaller"]
+)
+def test_losses_are_those_of_a_plain_loop(tmp_path: Path, size: int, micro: int) -> None:
+    overrides = ["model.dropout=0.0", "train.lr=1e-3", f"train.batch_size={size}"]
+    run = make_run(tmp_path, [*overrides, f"train.micro_batch_size={micro}"], "ours")
+    plain = make_run(tmp_path, [*overrides, f"train.micro_batch_size={size}"], "plain")
     assert train(run) == 0
     assert [event.data["loss"] for event in events(run, "step")] == pytest.approx(
         reference_losses(plain), abs=1e-4
