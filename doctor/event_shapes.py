@@ -69,6 +69,18 @@ class _Memory(_Shape):
     parted: bool | None = None
 
 
+class _Preparing(_Shape):
+    what: str | None = None
+    part: str | None = None
+    rows: Count = None
+    rows_total: Count = None
+    tokens: Count = None
+    seconds: Number = None
+    rows_per_s: Number = None
+    characters_per_s: Number = None
+    eta_seconds: Number = None
+
+
 class _Checkpoint(_Shape):
     path: str | None = None
     seconds: Number = None
@@ -200,6 +212,7 @@ _SHAPES: dict[str, type[_Shape]] = {
     "step": _Step,
     "checkpoint": _Checkpoint,
     "memory": _Memory,
+    "preparing": _Preparing,
     "note": _Note,
     "run-finished": _Finished,
     "on-finish": _OnFinish,
