@@ -14,6 +14,7 @@ from doctor.log_follow import LogFollower, log_of
 from doctor.probes.event_files import tensorboard_of
 from doctor.probes.host_meter import HostMeter
 from doctor.probes.process_tree import is_alive, read_stat, tree_of
+from doctor.probes.trainer_of import BusiestPython
 from doctor.probes.xid_watch import XidWatch
 from doctor.pyspy import Window
 from doctor.stacks import hottest, starting_rate, where_time_goes
@@ -48,10 +49,13 @@ class ProcessWatcher:
         self.state = RunState()
         self.alive: bool | None = True
         self._start_ticks = stat.start_ticks
+        self._is_kernels = _is_kernel_thread(pid)
         self._rate = starting_rate(stat.threads)
         self._host, self._gpus, self._xids = HostMeter(pid), GpuMeter(), XidWatch()
         self._window: Window | None = None
         self._windows = 0
+        self._trainer = BusiestPython(pid)
+        """A launcher or a shell may have been named: what trains is below it."""
         self._gil: dict[str, Any] = {}
         self._next_window = 0.0
         self._seq = 0
@@ -108,8 +112,14 @@ class ProcessWatcher:
         self.poll()
 
     def _look_at_stacks(self, seconds: int) -> None:
+        if self._is_kernels:
+            self._add(
+                "sample-stacks",
+                {"samples": 0, "errors": 0, "frames": [], "why": t("it is a thread of the kernel")},
+            )
+            return
         if self._window is None and time.monotonic() >= self._next_window:
-            self._window = Window(self.pid, seconds, self._rate, gil_only=is_due(self._windows))
+            self._window = Window(self._trainer.find(), seconds, self._rate, gil_only=is_due(self._windows))
             self._windows += 1
         sample = self._window.poll() if self._window else None
         if sample is None:
@@ -171,6 +181,17 @@ def _command_of(pid: int) -> str:
         return ""
     command = printable(words.decode("utf-8", "surrogateescape").strip())
     return command if len(command) <= LONGEST_NAME else command[: LONGEST_NAME - 3] + "..."
+
+
+def _is_kernel_thread(pid: int) -> bool:
+    """Return whether a live process has no program: py-spy would look at all of the kernel's threads in vain."""
+    try:
+        os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115 - one look, no path to build on
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _follower(path: Path) -> LogFollower | TensorboardFollower:

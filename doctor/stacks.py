@@ -183,6 +183,8 @@ def where_time_goes(stacks: Sequence[Stack], limit: int = 6) -> dict[str, Any]:
     if not stacks:
         return {}
     root, instants = stacks[0].pids[0], _instants(stacks)
+    if root not in instants:  # it is no Python (a shell that started one), or was caught torn at every look
+        return {}
     phases, places = Counter[str](), Counter[tuple[str, str, str, int]]()
     workers = [pid for pid in instants if pid != root and _is_worker(pid, stacks)]
     for stack in stacks:

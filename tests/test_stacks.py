@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.stacks import Pace, classify, drop_torn, hottest, parse_errors, parse_raw, starting_rate
+from doctor.stacks import (
+    Pace,
+    classify,
+    drop_torn,
+    hottest,
+    parse_errors,
+    parse_raw,
+    starting_rate,
+    where_time_goes,
+)
 
 MAIN = (
     'process 7649:"/root/venv/bin/python t.py";thread (7649): MainThread;<module> (t.py:14);main (t.py:%d);%s'
@@ -124,3 +133,13 @@ def test_the_pace_keeps_to_its_budget() -> None:
     assert pace.rate == 2
     pace.learn(cpu_s=1.0, wall_s=5)
     assert 1.0 / (5 + pace.pause_s) == pytest.approx(0.04)
+
+
+def test_a_root_that_is_no_python_and_one_torn_at_every_look_leave_the_rest_told() -> None:
+    text = 'process 1:"sh";process 7:"python t.py";thread (7): MainThread;<module> (t.py:1);work (t.py:2) 9\n'
+    stacks = parse_raw(text)
+    assert where_time_goes(stacks) == {}
+    assert [(entry["function"], entry["process"]) for entry in hottest(stacks)] == [
+        ("work", "child 7"),
+        ("<module>", "child 7"),
+    ]
