@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from runner.events import EventWriter
+from runner.forked import leave_to_this_process
 from runner.inputs import InputError
 from runner.journal import Journal
 from runner.plan import Plan, PlanError, decode_plan
@@ -40,6 +41,7 @@ def run_session(run_path: str, resume: bool, stop: StopRequest, approximate: boo
     if lock is None:
         sys.stderr.write(f"{run.path}: another trainer is at work in this run directory\n")
         return EXIT_FAILED
+    leave_to_this_process(run.lock, run.path / "trainer.lock")
     run.events.mkdir(exist_ok=True)
     run.checkpoints.mkdir(exist_ok=True)
     write_pid(run)

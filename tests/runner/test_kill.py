@@ -19,6 +19,7 @@ import pytest
 from runner.checkpoint import checkpoint_folders
 from runner.durable import what_is_wrong
 from runner.rundir import RunDir
+from runner.session import take_lock
 from tests.runner.tiny import events, final_hash, last_losses, make_run, outcome, train
 
 pytestmark = pytest.mark.train
@@ -143,6 +144,22 @@ def test_a_stop_signal_saves_and_leaves_143(
     last.join()
     assert last.exitcode == 0
     assert final_hash(run) == final_hash(whole)
+
+
+def test_the_workers_of_a_killed_trainer_do_not_hold_its_run(
+    server: Any, whole: RunDir, tmp_path: Path
+) -> None:
+    """They see only seconds later that it is gone; whoever continues at once must not be refused."""
+    run = make_run(tmp_path, [*same_rows(whole), "train.workers=2"], "whole")
+    process = start(server, run)
+    wait_for_step(run, 6)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    lock = take_lock(run)
+    assert any(Path(f"/proc/{pid}").exists() for pid in children), "they are still there"
+    assert lock is not None
+    os.close(lock)
 
 
 def test_a_signal_to_all_processes_of_the_run_is_the_trainers_alone(
