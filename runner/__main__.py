@@ -12,6 +12,9 @@ import os
 import sys
 import threading
 
+TOGETHER_FLAGS = ("--nproc=", "--nnodes=", "--node-rank=", "--master=")
+"""Several processes: this one starts them and stands for them all."""
+
 _PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 (pathlib is imported after this)
 
 
@@ -28,9 +31,11 @@ def put_our_code_first() -> list[str]:
 def main(argv: list[str]) -> int:
     flags = {argument for argument in argv if argument.startswith("--")}
     arguments = [argument for argument in argv if argument not in flags]
-    if len(arguments) != 1 or flags - {"--resume", "--approximate"}:
+    together = {flag for flag in flags if flag.startswith(TOGETHER_FLAGS)}
+    if len(arguments) != 1 or flags - together - {"--resume", "--approximate"}:
         sys.stderr.write(
-            "usage: python -u RUN_DIR/code/runner/__main__.py RUN_DIR [--resume [--approximate]]\n"
+            "usage: python -u RUN_DIR/code/runner/__main__.py RUN_DIR [--resume [--approximate]] "
+            "[--nproc=N [--nnodes=N --node-rank=R --master=HOST:PORT]]\n"
         )
         return 2
     users_entries = put_our_code_first()
@@ -40,10 +45,21 @@ def main(argv: list[str]) -> int:
     from runner.attach import allow_attach
 
     allow_attach()
+    if together:
+        from runner.together import lead
+
+        return lead(arguments[0], sorted(together), sorted(flags - together), stop)
+    from runner.rank_env import rank_place
+    from runner.rank_record import RankRecord
     from runner.session import run_session
 
     sys.path += users_entries
-    return run_session(arguments[0], "--resume" in flags, stop, approximate="--approximate" in flags)
+    place = rank_place()
+    with RankRecord(arguments[0], place) as record:
+        record.code = run_session(
+            arguments[0], "--resume" in flags, stop, approximate="--approximate" in flags, place=place
+        )
+    return record.status
 
 
 def leave(code: int) -> None:

@@ -17,6 +17,7 @@ import torch
 
 from runner.durable import what_is_wrong
 from runner.optim import parameter_names
+from runner.ranks import Ranks
 from runner.rundir import RunDir
 from runner.train_state import TrainState
 
@@ -128,14 +129,30 @@ def put_weights(
         raise RuntimeError(f"the weights are not those of this model: {', '.join(wrong[:5])}")
 
 
-def load_optimizer(folder: Path, optimizer: Any) -> None:
+def load_optimizer(folder: Path | None, optimizer: Any, ranks: Ranks | None = None) -> None:
     """Put the checkpoint's moments into ``optimizer``, parameter by parameter, so that memory does not
-    double."""
+    double. Of several ranks the first has the folder, and tells the others."""
     names = {name: index for index, name in enumerate(parameter_names(optimizer))}
     state: dict[int, dict[str, Any]] = {}
-    for name, key, tensor in _moments(folder):
+    found = _moments(folder) if folder is not None else iter(())
+    for name, key, tensor in found if ranks is None or ranks.size == 1 else shared_moments(found, ranks):
         state.setdefault(names[name], {})[key] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def shared_moments(
+    own: Iterator[tuple[str, str, torch.Tensor]], ranks: Ranks
+) -> Iterator[tuple[str, str, torch.Tensor]]:
+    """Yield rank 0's moments on every rank, one after another."""
+    while True:
+        found = next(own, None) if ranks.is_first else None
+        told = ranks.told(None if found is None else (*found[:2], found[2].shape, found[2].dtype))
+        if told is None:
+            return
+        name, key, shape, dtype = told
+        tensor = torch.empty(shape, dtype=dtype) if found is None else found[2]
+        ranks.fill(tensor)
+        yield name, key, tensor
 
 
 def _moments(folder: Path) -> Iterator[tuple[str, str, torch.Tensor]]:

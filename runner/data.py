@@ -24,6 +24,14 @@ from runner.signals import ignore_in_worker
 from runner.tasks import Task
 from runner.token_task import TokenClassification
 
+NO_ROW = -1
+"""The row of a stand-in: what is computed so that all ranks do as much, and counts nothing."""
+
+
+def counts(batch: dict[str, torch.Tensor]) -> bool:
+    """Is a batch made of samples that count, and no stand-in?"""
+    return int(batch["rows"][0]) != NO_ROW
+
 
 class PartFacts(msgspec.Struct, kw_only=True):
     """One prepared part."""
@@ -80,7 +88,9 @@ class TokenStore(torch.utils.data.Dataset[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        """Return a sample; one whose number is below 0 stands in for ``~number`` and comes from no row."""
+        index = number if number >= 0 else ~number
         start, end = self.offsets[index], self.offsets[index + 1]
         types = None if self.types is None else self.types[start:end]
         return {
@@ -88,7 +98,7 @@ class TokenStore(torch.utils.data.Dataset[dict[str, Any]]):
             "types": types,
             "starts": None if self.starts is None else self.starts[start:end],
             "label": self.labels[start:end] if self.per_token else self.labels[index],
-            "row": self.rows[index],
+            "row": self.rows[index] if number >= 0 else NO_ROW,
             "index": index,
         }
 

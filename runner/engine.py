@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from runner.choices import Settings
+from runner.parallel import keeping_gradients
 from runner.placement import Placed
 
 LOWEST_SCALE = 1.0
@@ -60,13 +61,11 @@ class Engine:
         with self.autocast():
             return self.model(**inputs).logits  # type: ignore[no-any-return,unused-ignore]
 
-    def summed(self, *amounts: float) -> list[float]:
-        """Return each amount summed over the processes of the run: what a window or an evaluation counts."""
+    def keeping_gradients(self) -> contextlib.AbstractContextManager[Any]:
+        """For passes whose gradients stay in this process for now: all of a window's but the last."""
         if self.placed.processes == 1:
-            return list(amounts)
-        own = torch.tensor(amounts, dtype=torch.float64, device=self.device)
-        total: list[float] = self.placed.accelerator.reduce(own, "sum").tolist()
-        return total
+            return contextlib.nullcontext()
+        return keeping_gradients(self.placed.model)
 
     def without_gradients(self) -> contextlib.AbstractContextManager[Any]:
         """For evaluation. Weights that are fetched for a pass must not be made in inference mode: training meets them."""

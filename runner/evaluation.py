@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+import torch
 
-from runner.data import Prepared, batches
+from runner.data import Prepared, batches, counts
 from runner.engine import Engine
-from runner.signals import StopRequest
+from runner.ranks import AgreedStop
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,26 +23,54 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def evaluate(
-    engine: Engine, data: Prepared, batch_size: int, seed: int, workers: int, stop: StopRequest
+    engine: Engine, data: Prepared, batch_size: int, seed: int, workers: int, stop: AgreedStop
 ) -> Evaluation | None:
-    """Return how well the held-out rows are answered; None where asked to stop meanwhile."""
+    """Return how well the held-out rows are answered; None where asked to stop meanwhile.
+
+    Several ranks answer a part each, every row once, and know the whole: the same numbers on all of them.
+    """
     started = time.monotonic()
     metrics = data.task.metrics()
     loss_sum = denominator = 0.0
     order = data.eval.lengths.argsort(kind="stable")
-    lots = (order[start : start + batch_size].tolist() for start in range(0, len(order), batch_size))
+    ranks = engine.placed.ranks
+    lots = dealt_lots(order, batch_size, ranks.rank, ranks.size)
     with evaluation_mode(engine.model), engine.without_gradients():
         for batch in batches(data, "eval", lots, -1, seed, workers, engine.pins):
-            if stop:
+            if stop.ask():
                 return None
-            moved = engine.to_device(batch)
-            logits = engine.logits(moved)
-            loss_sum += float(data.task.loss_sum(logits, moved["labels"]))
+            with ranks.agreement():
+                moved = engine.to_device(batch)
+                logits = engine.logits(moved)
+                own = float(data.task.loss_sum(logits, moved["labels"]))
+            if not counts(batch):
+                continue
+            loss_sum += own
             denominator += data.task.denominator(batch["labels"])
             metrics.update(logits, batch["labels"])
-    loss_sum, denominator = engine.summed(loss_sum, denominator)
-    result = {"loss": loss_sum / denominator, **metrics.result()}
+    loss_sum, denominator = ranks.summed(loss_sum, denominator)
+    result = {"loss": loss_sum / denominator, **added_up(ranks.gathered(metrics)).result()}
     return Evaluation(metrics=result, samples=len(order), seconds=time.monotonic() - started)
+
+
+def dealt_lots(order: Any, batch_size: int, rank: int, ranks: int) -> Iterator[list[int]]:
+    """Yield one rank's batches: every ``ranks``-th, and stand-ins (numbers below 0) so that all ranks have as many."""
+    starts = range(0, len(order), batch_size)
+    for first in range(0, len(starts), ranks):
+        own = first + rank
+        stand_in = [~int(order[0])]
+        yield order[starts[own] : starts[own] + batch_size].tolist() if own < len(starts) else stand_in
+
+
+def added_up(metrics: list[Any]) -> Any:
+    """Return the counts of several metrics of one kind in the first: numbers and tensors that are not the same by kind
+    (names, flags) are sums over samples, whatever the kind."""
+    whole = metrics[0]
+    for other in metrics[1:]:
+        for name, value in vars(other).items():
+            if isinstance(value, (int, float, torch.Tensor)) and not isinstance(value, bool):
+                setattr(whole, name, getattr(whole, name) + value)
+    return whole
 
 
 @contextlib.contextmanager

@@ -7,23 +7,32 @@ from typing import Any
 import torch
 import transformers
 
-from runner.choices import Settings
 from runner.inputs import InputError
 from runner.text import Text, t
 from runner.train_state import TrainState
 
-CONDITIONS = ("torch_version", "transformers_version", "threads", "device_name", "cpu_capability")
+CONDITIONS = (
+    "torch_version",
+    "transformers_version",
+    "threads",
+    "device_name",
+    "cpu_capability",
+    "world_size",
+    "strategy",
+)
 """What changes the last digits of a sum. An empty one was not recorded, and is then not compared."""
 
 
-def conditions(settings: Settings, device: torch.device) -> dict[str, Any]:
+def conditions(threads: int, device: torch.device, world_size: int = 1, strategy: str = "") -> dict[str, Any]:
     """Return :data:`CONDITIONS` as they are in this process."""
     return {
         "torch_version": str(torch.__version__),
         "transformers_version": str(transformers.__version__),
-        "threads": settings.threads,
+        "threads": threads,
         "device_name": device_name(device),
         "cpu_capability": torch.backends.cpu.get_cpu_capability() if device.type == "cpu" else "",
+        "world_size": world_size,
+        "strategy": strategy,
     }
 
 

@@ -11,7 +11,7 @@ import msgspec
 from accelerate.utils.modeling import get_state_dict_offloaded_model
 
 from runner.adapters import save_with_adapters
-from runner.checkpoint import load_model, read_state
+from runner.checkpoint import read_state
 from runner.deploy.card import model_card
 from runner.durable import publish_folder, seal_folder, what_is_wrong
 from runner.text import t
@@ -28,26 +28,27 @@ def finish_run(bench: Workbench) -> tuple[dict[str, float], Path]:
     metrics = dict(state.metrics)
     if bench.train.restore_best and state.best_window not in (None, state.windows_done):
         metrics = _restore_best(bench)
-    return metrics, write_final(bench, metrics)
+    bench.ranks.wait_for(lambda: write_final(bench, metrics), everywhere=False)
+    return metrics, bench.run.final
 
 
 def _restore_best(bench: Workbench) -> dict[str, float]:
     folder: Path = bench.run.checkpoint(int(bench.state.best_window or 0))
-    if not folder.is_dir():
+    if not bench.ranks.decided(folder.is_dir()):
         bench.journal.note(
             "warn", t("the best checkpoint {path} is gone: the last weights are kept", path=str(folder))
         )
         return dict(bench.state.metrics)
-    if wrong := what_is_wrong(folder):
+    if wrong := bench.ranks.told(what_is_wrong(folder) if bench.ranks.is_first else ""):
         text = t("the best checkpoint {path} is damaged ({why}): the last weights are kept",
                  path=str(folder), why=wrong)  # fmt: skip
         bench.journal.note("warn", text)
         return dict(bench.state.metrics)
-    load_model(folder, bench.engine.bare_model, bench.left_out)
-    return dict(read_state(folder).metrics)
+    bench.load_model(folder)
+    return dict(bench.ranks.told(read_state(folder).metrics if bench.ranks.is_first else {}))
 
 
-def write_final(bench: Workbench, metrics: dict[str, float]) -> Path:
+def write_final(bench: Workbench, metrics: dict[str, float]) -> None:
     """Write ``RUN_DIR/final``, whole or not at all.
 
     Raises:
@@ -71,7 +72,6 @@ def write_final(bench: Workbench, metrics: dict[str, float]) -> Path:
     (making / "README.md").write_text(card, encoding="utf-8")
     seal_folder(making, state.approximate)
     publish_folder(making, run.final)
-    return run.final
 
 
 def final_report(bench: Workbench, metrics: dict[str, float]) -> dict[str, Any]:

@@ -66,3 +66,25 @@ class Journal:
             self.say(
                 f"step {step}/{total} loss {data['loss']:.4f} lr {data['lr']:.3g} norm {data['grad_norm']:.3f}"
             )
+
+
+class RankJournal(Journal):
+    """Of a rank that is not the first: how it keeps pace and what it meets; what all have in common rank 0 tells."""
+
+    KINDS = ("run-started", "step", "note", "run-finished")
+
+    def __init__(self, writer: EventWriter, rank: int) -> None:
+        super().__init__(writer)
+        self.rank = rank
+
+    def write(self, kind: str, step: int | None = None, **data: Any) -> None:
+        if kind in self.KINDS and data.get("level") != "info":
+            super().write(kind, step, **data)
+
+    def note(self, level: str, text: Text, step: int | None = None) -> None:
+        if level != "info":
+            super().note(level, text, step)
+
+    def say(self, line: str) -> None:
+        if self.lost or line.startswith(("warn: ", "fail: ")):
+            super().say(f"[rank {self.rank}] {line}")

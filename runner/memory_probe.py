@@ -20,7 +20,7 @@ def probe_memory(bench: Workbench) -> None:
     Raises:
         runner.inputs.InputError: nothing is left that would fit.
     """
-    if not bench.settings.memory_probe or bench.engine.placed.processes > 1:
+    if not bench.settings.memory_probe or bench.engine.placed.strategy == "fsdp":
         return
     cut = bench.state.micro_batch_size
     while True:
@@ -28,7 +28,8 @@ def probe_memory(bench: Workbench) -> None:
         buffers = float_buffers(bench.engine.bare_model)
         samples = worst_samples(bench)
         try:
-            _try(bench, samples)
+            with bench.ranks.agreement():
+                _try(bench, samples)
         except (RuntimeError, MemoryError) as error:
             trouble = out_of_memory_words(error)
             if not trouble:
@@ -50,7 +51,7 @@ def worst_samples(bench: Workbench) -> list[int]:
     """Return the samples of the largest micro-batch that any order of the data can bring."""
     lengths = bench.data.train.lengths
     longest = lengths.argsort(kind="stable")[::-1][
-        : min(bench.state.micro_batch_size, bench.train.batch_size)
+        : min(bench.state.micro_batch_size, -(-bench.train.batch_size // bench.ranks.size))
     ]
     cut = Cut(len(longest), bench.train.micro_batch_tokens or 0, lengths, bench.data.width)
     windows = cut.window([int(index) for index in longest])
@@ -58,7 +59,7 @@ def worst_samples(bench: Workbench) -> list[int]:
 
 
 def _try(bench: Workbench, samples: list[int]) -> None:
-    with leaving_no_trace(bench):
+    with leaving_no_trace(bench), bench.engine.keeping_gradients():
         room = _room_for_moments(bench)
         for batch in batches_of(bench, [samples]):
             rehearse(bench, batch)

@@ -13,9 +13,8 @@ import msgspec
 import torch
 
 from runner.child import memory_guard
-from runner.estimate import MemoryRequest, estimate
 from runner.estimate_outside import CPU_HELD_SHARE, CPU_HELD_SHARE_HIGH
-from runner.model_shapes import UnknownArchitecture
+from runner.foretelling import NotForetold, foretold_bytes
 from runner.text import Text, t
 from runner.workbench import Batch, Workbench
 
@@ -116,14 +115,6 @@ def _touch(bench: Workbench) -> None:
         parameter.detach().reshape(-1)[::1024].sum()
 
 
-class NotForetold(Exception):  # noqa: N818 - it is what it says
-    """The arithmetic does not know such a run. ``text`` says why."""
-
-    def __init__(self, text: Text) -> None:
-        super().__init__(str(text))
-        self.text = text
-
-
 def foretell(bench: Workbench, samples: int, length: int) -> int:
     """Return the bytes of tensors that a micro-batch of this shape takes at its worst.
 
@@ -132,40 +123,12 @@ def foretell(bench: Workbench, samples: int, length: int) -> int:
     Raises:
         NotForetold: the architecture, or the way it is trained, is not known to the arithmetic.
     """
-    unknown = _unknown(bench)
-    if unknown is not None:
-        raise NotForetold(unknown)
-    model, train, settings = bench.plan.profile.model, bench.train, bench.settings
-    config = bench.engine.bare_model.config
-    token_level = model.task == "token-classification"
-    request = MemoryRequest(
-        config=config.to_dict(), task="classification" if token_level else model.task,
-        num_labels=max(2, int(getattr(config, "num_labels", 2))), batch_size=samples, sequence_length=length,
-        precision=settings.precision, optimizer="adamw" if settings.fused else "adamw-loop",  # type: ignore[arg-type]
-        attention="eager" if getattr(config, "_attn_implementation", "") == "eager" else "auto",
-        gradient_checkpointing=bench.state.gradient_checkpointing, lora_rank=model.lora.rank if model.lora else 0,
-        accumulation=max(1, train.batch_size // samples), device=bench.engine.device.type,
-        offload=settings.offload == "optimizer" and bench.engine.device.type == "cuda",
-    )  # fmt: skip
-    try:
-        found = estimate(request).allocated_bytes
-    except UnknownArchitecture as error:
-        raise NotForetold(error.problem) from error
-    return round(found * (1 + CPU_HELD_SHARE)) if request.device == "cpu" else found
-
-
-def _unknown(bench: Workbench) -> Text | None:
-    """Return what of a run the arithmetic does not know; None: nothing."""
-    placed, settings = bench.engine.placed, bench.settings
-    if placed.processes > 1 or placed.is_spread or placed.fetches_weights:
-        return t("the model lies on more than one device: its memory is measured, not foretold")
-    if settings.compile:
-        return t("compiled code keeps what it likes: its memory is measured, not foretold")
-    if bench.train.freeze:
-        return t("some weights stand still: the memory of such a run is measured, not foretold")
-    if not hasattr(getattr(bench.engine.bare_model, "config", None), "to_dict"):
-        return t("the model has no configuration: its memory is measured, not foretold")
-    return None
+    placed = bench.engine.placed
+    if placed.strategy == "fsdp" or placed.is_spread or placed.fetches_weights:
+        raise NotForetold(t("the model lies on more than one device: its memory is measured, not foretold"))
+    device, recomputes = bench.engine.device.type, bench.state.gradient_checkpointing
+    found = foretold_bytes(bench.plan, bench.engine.bare_model, samples, length, recomputes, device)
+    return round(found * (1 + CPU_HELD_SHARE)) if device == "cpu" else found
 
 
 def have_parted(measured: int, foretold: int, device: str) -> bool:

@@ -87,6 +87,6 @@ def save_if_due(bench: Workbench) -> None:
     """Begin a checkpoint where one is due; an evaluation due at the same window comes before it."""
     bench.say_saves()
     done = bench.state.windows_done
-    due = is_due(bench, bench.train.checkpoint_every) or done == bench.retry_save_at
+    due = is_due(bench, bench.train.checkpoint_every) or bench.retry_is_due
     if done < bench.total and due and evaluate_if_due(bench):
         bench.save("interval")

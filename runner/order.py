@@ -36,6 +36,8 @@ class Cut:
         return -(-(self._width or int(self._lengths[index])) // PAD_TO) * PAD_TO
 
     def window(self, samples: list[int]) -> Window:
+        if not samples:
+            return []
         if not self.tokens:
             return micro_batches(samples, self.size)
         found: Window = [[]]
@@ -53,8 +55,18 @@ class Cut:
 class EpochWindows(Sequence[Window]):
     """The windows of one epoch, cut when they are asked for: one flat array of sample numbers, however many."""
 
-    def __init__(self, order: array[int], places: Sequence[int], batch_size: int, cut: Cut) -> None:
+    def __init__(
+        self,
+        order: array[int],
+        places: Sequence[int],
+        batch_size: int,
+        cut: Cut,
+        rank: int = 0,
+        ranks: int = 1,
+    ) -> None:
+        """``rank`` of ``ranks``: whose part of each window this is."""
         self._order, self._places, self._batch_size, self._cut = order, places, batch_size, cut
+        self._rank, self._ranks = rank, ranks
 
     def __len__(self) -> int:
         return len(self._places)
@@ -65,9 +77,10 @@ class EpochWindows(Sequence[Window]):
     def __getitem__(self, index: slice) -> EpochWindows: ...
     def __getitem__(self, index: int | slice) -> Window | EpochWindows:
         if isinstance(index, slice):
-            return EpochWindows(self._order, self._places[index], self._batch_size, self._cut)
+            places = self._places[index]
+            return EpochWindows(self._order, places, self._batch_size, self._cut, self._rank, self._ranks)
         start = self._places[index] * self._batch_size
-        return self._cut.window(list(self._order[start : start + self._batch_size]))
+        return dealt(list(self._order[start : start + self._batch_size]), self._cut, self._rank, self._ranks)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, EpochWindows) and list(self) == list(other)
@@ -84,6 +97,8 @@ def windows_of_epoch(
     bucketing: bool,
     micro_batch_tokens: int = 0,
     width: int = 0,
+    rank: int = 0,
+    ranks: int = 1,
 ) -> EpochWindows:
     """Return the windows of ``epoch``, each sample in exactly one; only one window may be smaller than the
     rest.
@@ -99,7 +114,20 @@ def windows_of_epoch(
     places = array("q", range(-(-len(order) // batch_size)))
     if bucketing:
         generator.shuffle(places)  # type: ignore[arg-type,unused-ignore]
-    return EpochWindows(order, places, batch_size, Cut(micro_batch_size, micro_batch_tokens, lengths, width))
+    cut = Cut(micro_batch_size, micro_batch_tokens, lengths, width)
+    return EpochWindows(order, places, batch_size, cut, rank, ranks)
+
+
+def dealt(samples: list[int], cut: Cut, rank: int, ranks: int) -> Window:
+    """Return one rank's micro-batches of a window: every ``ranks``-th sample, as many micro-batches as any rank has.
+
+    A rank that has fewer computes a stand-in and counts nothing of it: a sample's number below 0 (``~index``).
+    """
+    if ranks == 1:
+        return cut.window(samples)
+    parts = [cut.window(samples[first::ranks]) for first in range(ranks)]
+    missing = max(map(len, parts)) - len(parts[rank])
+    return [*parts[rank], *([[~samples[0]]] * missing)]
 
 
 def _sort_in_pools(order: array[int], lengths: Sequence[int], pool: int) -> None:

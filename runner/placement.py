@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import accelerate
@@ -17,7 +17,9 @@ import torch
 
 from runner.inputs import InputError
 from runner.offload import stream_parameters
+from runner.parallel import distribute
 from runner.plan import Plan
+from runner.ranks import Ranks
 from runner.rundir import RunDir
 from runner.text import Text, t
 
@@ -39,19 +41,26 @@ class Placed:
     """Some weights are brought to the device for each pass."""
     is_spread: bool = False
     """Over several places, by accelerate's hooks."""
+    ranks: Ranks = field(default_factory=Ranks)
+    strategy: str = ""
+    """How several processes share the work: ``ddp`` or ``fsdp``; empty: there is one."""
 
     @property
     def processes(self) -> int:
-        return int(self.accelerator.num_processes)
+        return self.ranks.size
 
 
-def place_model(model: Any, plan: Plan, run: RunDir, note: Note) -> Placed:
-    """Put a model, built on the CPU, where the plan says.
+def place_model(model: Any, plan: Plan, run: RunDir, note: Note, ranks: Ranks, strategy: str) -> Placed:
+    """Put a model, built on the CPU, where the plan says; of several processes each has its own card.
 
     Raises:
         InputError: it cannot lie as asked, or something that is to be trained would lie where it cannot be.
     """
     settings = plan.settings
+    if ranks.size > 1:
+        device = own_device(settings.device, ranks)
+        bare, wrapped = distribute(model, device, ranks, strategy, plan)
+        return Placed(bare, wrapped, device, None, ranks=ranks, strategy=strategy)
     accelerator = accelerate.Accelerator(cpu=settings.device == "cpu", mixed_precision="no")
     if plan.profile.model.device_map != "none":
         return _spread(model, plan, run, note, accelerator)
@@ -60,6 +69,17 @@ def place_model(model: Any, plan: Plan, run: RunDir, note: Note) -> Placed:
         return Placed(model, model, accelerator.device, accelerator, fetches_weights=True)
     prepared = accelerator.prepare_model(model)
     return Placed(prepared, prepared, accelerator.device, accelerator)
+
+
+def own_device(kind: str, ranks: Ranks) -> torch.device:
+    """Return the device of this process. Raises InputError where there are fewer cards than processes here."""
+    if kind == "cpu":
+        return torch.device("cpu")
+    cards = torch.cuda.device_count()
+    if ranks.place.local_rank >= cards:
+        raise InputError(t("{count} processes were started here and {cards} {cards:card|cards} can be used: start with --nproc {cards}",
+                           count=ranks.place.local_size, cards=cards))  # fmt: skip
+    return torch.device("cuda", ranks.place.local_rank)
 
 
 def _spread(model: Any, plan: Plan, run: RunDir, note: Note, accelerator: Any) -> Placed:

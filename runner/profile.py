@@ -1,6 +1,6 @@
 """A run as a person writes it: ``profiles/*.toml`` read into a :class:`Profile`, every mistake named at once.
 
-Sections are ``[run] [model] [data] [train]``. Paths in the file are relative to the file, paths given with
+Sections are ``[run] [model] [data] [train] [parallel]``. Paths in the file are relative to the file, paths given with
 ``--set`` to the working directory; a loaded profile holds absolute paths only. Whether they exist is another
 question: :func:`runner.inputs.missing_inputs`.
 """
@@ -21,6 +21,7 @@ from runner.sections import (
     FreezeRule,
     LoraSection,
     ModelSection,
+    ParallelSection,
     Profile,
     RunSection,
     TrainSection,
@@ -35,6 +36,7 @@ __all__ = [
     "FreezeRule",
     "LoraSection",
     "ModelSection",
+    "ParallelSection",
     "Profile",
     "ProfileError",
     "RunSection",

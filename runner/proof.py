@@ -27,9 +27,9 @@ TRACE = "proof.jsonl"
 class Proof:
     """Follows the first windows of a run and writes one line for each; then :attr:`is_complete`."""
 
-    def __init__(self, plan: Plan, run: RunDir, model: Any) -> None:
+    def __init__(self, plan: Plan, run: RunDir, model: Any, rank: int = 0) -> None:
         self.windows = int(plan.environment.get(VARIABLE, "0") or 0)
-        self._path: Path = run.path / TRACE
+        self._path: Path = run.path / (f"proof-{rank}.jsonl" if rank else TRACE)
         self._model = model
         self._line: dict[str, Any] = {}
         self._written = 0

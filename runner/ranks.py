@@ -22,12 +22,20 @@ from runner.signals import StopRequest
 POLL_S = 0.1
 
 
-class ShortOfMemory(RuntimeError):
+class ShortOfMemory(RuntimeError):  # noqa: N818 - it is what it says
     """Memory was short on some rank, and all of them know it."""
 
     def __init__(self, rank: int, why: str) -> None:
         self.rank = rank
         super().__init__(f"out of memory on rank {rank}" + (f": {why}" if why else ""))
+
+
+class OtherFailed(RuntimeError):  # noqa: N818 - it is what it says
+    """Another rank could not do what this one waited for; it says itself why."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        super().__init__(f"rank {rank} failed; it says why")
 
 
 class Ranks:
@@ -127,46 +135,36 @@ class Ranks:
         if short:
             raise ShortOfMemory(self.rank if why else short - 1, why)
 
-    def wait_for(self, does: bool, work: Callable[[], None], stop: StopRequest | None = None) -> bool:
-        """Let the ranks with ``does`` work as long as it takes, the others of their machine wait for them without a limit.
+    def wait_for(self, work: Callable[[], None], everywhere: bool, stop: StopRequest | None = None) -> bool:
+        """Let rank 0 (``everywhere``: the first rank of each machine) work as long as it takes; the others wait for it.
 
-        A rank that dies ends the wait: whoever started the ranks ends them all. Return False where ``stop`` came first.
+        There is no limit: whoever started the ranks ends them when one dies. Return False where ``stop`` came first.
+
+        Raises:
+            OtherFailed: it could not do it.
         """
         if self.size == 1:
             work()
             return True
         store: Any = dist.distributed_c10d._get_default_store()
         self._waits += 1
-        machine = self.rank - self.place.local_rank
-        name = f"doctor/wait/{self._waits}/{0 if self.size == self.place.local_size else machine}"
-        if does:
+        machine = self.rank - self.place.local_rank if everywhere else 0
+        name = f"doctor/wait/{self._waits}/{machine}"
+        if self.place.prepares if everywhere else self.is_first:
             try:
                 work()
-            finally:
-                store.set(name, "done")
+            except BaseException:
+                store.set(name, "failed")
+                raise
+            store.set(name, "done")
             return True
         while not store.check([name]):
             if stop:
                 return False
             time.sleep(POLL_S)
+        if store.get(name) != b"done":
+            raise OtherFailed(machine)
         return True
-
-    def wait_for_first(self, work: Callable[[], None]) -> None:
-        """Let rank 0 work as long as it takes; all others wait, on whatever machine."""
-        if self.size == 1:
-            work()
-            return
-        store: Any = dist.distributed_c10d._get_default_store()
-        self._waits += 1
-        name = f"doctor/first/{self._waits}"
-        if self.is_first:
-            try:
-                work()
-            finally:
-                store.set(name, "done")
-            return
-        while not store.check([name]):
-            time.sleep(POLL_S)
 
     def leave(self) -> None:
         """Part from the others, when all have come here."""

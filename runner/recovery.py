@@ -6,7 +6,7 @@ import msgspec
 import torch
 
 from runner.build import build_model, checkpoint_activations
-from runner.checkpoint import newest_good, read_state
+from runner.checkpoint import read_state
 from runner.inputs import InputError
 from runner.oom import is_out_of_memory, next_smaller
 from runner.text import t
@@ -46,7 +46,8 @@ def make_room(bench: Workbench, trouble: str, buffers: dict[str, torch.Tensor]) 
 
 def _cut_smaller(bench: Workbench, trouble: str) -> None:
     state, step = bench.state, bench.state.windows_done + 1
-    smaller = next_smaller(state.micro_batch_size, bench.train.batch_size)
+    share = -(-bench.train.batch_size // bench.ranks.size)
+    smaller = next_smaller(min(state.micro_batch_size, share), bench.train.batch_size)
     if smaller is not None:
         text = t(
             "step {step}: out of memory ({why}); the same batch again in micro-batches of {smaller} instead of {size}",
@@ -82,11 +83,10 @@ def roll_back(bench: Workbench) -> None:
 
 def go_back_to_last_good(bench: Workbench) -> None:
     """An update was cut off half-way: some weights have it, some do not. Take the last good ones."""
-    bench.saver.wait()
-    bench.say_saves()
-    folder = newest_good(bench.run, bench.say_bad)
+    bench.wait_for_saves()
+    folder = bench.newest_good()
     if folder is not None:
-        bench.load(folder, read_state(folder))
+        bench.load(folder, bench.ranks.told(read_state(folder) if bench.ranks.is_first else None))
         return
     fresh, _ = build_model(bench.plan, bench.data.task, bench.data.tokenizer)
     bench.load_weights(fresh.state_dict())

@@ -195,6 +195,16 @@ class TrainSection(msgspec.Struct, frozen=True, kw_only=True):
     """With ``skip`` and ``rollback``: more of them in a row than this halt the run after all."""
 
 
+class ParallelSection(msgspec.Struct, frozen=True, kw_only=True):
+    """``[parallel]``: how several processes share the work, where the run is started with more than one."""
+
+    strategy: Literal["auto", "ddp", "fsdp", "deepspeed"] = "auto"
+    """``auto``: a copy of the model in each process (ddp) while it fits its card, else weights, gradients and moments
+    cut into parts (fsdp)."""
+    timeout_s: Annotated[int, Meta(ge=10)] = 600
+    """So long a process waits for the others before it gives up."""
+
+
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run, validated."""
 
@@ -202,3 +212,4 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     model: ModelSection
     data: DataSection
     train: TrainSection = TrainSection()
+    parallel: ParallelSection = ParallelSection()

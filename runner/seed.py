@@ -18,10 +18,11 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def seed_step(seed: int, window: int) -> None:
+def seed_step(seed: int, window: int, rank: int = 0) -> None:
     """Seed dropout and whatever else draws in window ``window``: the same whether or not the run was
-    interrupted, whatever ran between the windows, and however often the window is tried again."""
-    seed_everything(seed_for(seed, "step", window))
+    interrupted, whatever ran between the windows, and however often the window is tried again. Each rank draws its own;
+    rank 0 what a process alone draws."""
+    seed_everything(seed_for(seed, "step", window, *([rank] if rank else [])))
 
 
 def set_deterministic(wanted: bool) -> None:

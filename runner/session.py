@@ -17,8 +17,9 @@ import msgspec
 from runner.events import EventWriter
 from runner.forked import leave_to_this_process
 from runner.inputs import InputError
-from runner.journal import Journal
+from runner.journal import Journal, RankJournal
 from runner.plan import Plan, PlanError, decode_plan
+from runner.rank_env import RankPlace
 from runner.rundir import RunDir
 from runner.signals import EXIT_SAVED, StopRequest
 from runner.text import Text, t
@@ -26,15 +27,17 @@ from runner.text import Text, t
 EXIT_COMPLETED, EXIT_FAILED, EXIT_NON_FINITE = 0, 1, 4
 
 
-def run_session(run_path: str, resume: bool, stop: StopRequest, approximate: bool = False) -> int:
-    """Train what ``plan.json`` of ``run_path`` says and return the exit code.
+def run_session(
+    run_path: str, resume: bool, stop: StopRequest, approximate: bool = False, place: RankPlace | None = None
+) -> int:
+    """Train what ``plan.json`` of ``run_path`` says and return the exit code. ``place``: of one of several processes.
 
     0 completed, 143 stopped by a signal and saved, 1 failed, 4 stopped before a non-finite update.
     """
-    run = RunDir(Path(run_path).absolute())
+    run, place = RunDir(Path(run_path).absolute()), place or RankPlace()
     try:
         plan = decode_plan(run.plan.read_bytes())
-        lock = take_lock(run)
+        lock = take_lock(run) if place.prepares else -1
     except (OSError, PlanError) as error:
         sys.stderr.write(f"{run.path}: {error}\n")
         return EXIT_FAILED
@@ -44,13 +47,16 @@ def run_session(run_path: str, resume: bool, stop: StopRequest, approximate: boo
     leave_to_this_process(run.lock, run.path / "trainer.lock")
     run.events.mkdir(exist_ok=True)
     run.checkpoints.mkdir(exist_ok=True)
-    write_pid(run)
-    writer = EventWriter(run.events / "trainer-0.jsonl", "trainer-0")
+    if place.is_first and not place.has_parent:
+        write_pid(run)
+    writer = EventWriter(run.events / f"{place.source}.jsonl", place.source)
+    journal = Journal(writer) if place.is_first else RankJournal(writer, place.rank)
     try:
-        return _train(plan, run, Journal(writer), stop, resume, approximate)
+        return _train(plan, run, journal, stop, resume, approximate, place)
     finally:
         writer.close()
-        os.close(lock)
+        if lock >= 0:
+            os.close(lock)
 
 
 def take_lock(run: RunDir) -> int | None:
@@ -82,23 +88,33 @@ def start_ticks() -> int:
     return int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
 
 
-def environment_notes(plan: Plan) -> list[Text]:
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Several processes share a machine's cores: whoever starts them gives each its part."""
+
+
+def environment_notes(plan: Plan, place: RankPlace) -> list[Text]:
     """Return a sentence for every variable that should have been set before Python started and is not."""
-    different = [name for name, value in plan.environment.items() if os.environ.get(name) != value]
+    shared = THREADS if place.size > 1 else ()
+    different = [
+        name
+        for name, value in plan.environment.items()
+        if name not in shared and os.environ.get(name) != value
+    ]
     if not different:
         return []
     return [t("not set as planned before Python started: {names}", names=", ".join(different))]
 
 
 def _train(
-    plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, resume: bool, approximate: bool
-) -> int:
+    plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, resume: bool, approximate: bool,
+    place: RankPlace,
+) -> int:  # fmt: skip
     started = time.monotonic()
     data: dict[str, Any] = {"outcome": "failed", "exit_code": EXIT_FAILED, "steps": 0}
-    for text in environment_notes(plan):
+    for text in environment_notes(plan, place):
         journal.note("warn", text)
     try:
-        data |= _outcome(plan, run, journal, stop, resume, approximate)
+        data |= _outcome(plan, run, journal, stop, resume, approximate, place)
     except Exception as error:  # the run's last words: whatever it was becomes an event and an exit code
         with contextlib.suppress(OSError):  # a log on a full disk; the event says it too
             traceback.print_exc()
@@ -108,14 +124,18 @@ def _train(
 
 
 def _outcome(
-    plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, resume: bool, approximate: bool
-) -> dict[str, Any]:
+    plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, resume: bool, approximate: bool,
+    place: RankPlace,
+) -> dict[str, Any]:  # fmt: skip
     from runner.nonfinite import NonFiniteError
     from runner.prepare import Stopped
+    from runner.ranks import Ranks
     from runner.trainer import run_training
 
     try:
-        finished = run_training(plan, run, journal, stop, resume, approximate)
+        ranks = Ranks(place, plan.settings.device, plan.profile.parallel.timeout_s)
+        finished = run_training(plan, run, journal, stop, resume, approximate, ranks)
+        ranks.leave()
     except Stopped:
         return {"outcome": "stopped", "exit_code": EXIT_SAVED}
     except NonFiniteError as error:

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from runner.engine import SplitClock
+from runner.passes import WindowCounts
 from runner.plan import Plan
 from runner.text import t
-from runner.workbench import Batch, Workbench
+from runner.workbench import Workbench
 
 
 def say_started(bench: Workbench, resume: bool) -> None:
@@ -29,6 +30,7 @@ def say_started(bench: Workbench, resume: bool) -> None:
         torch=str(torch.__version__),
         parameters=sum(parameter.numel() for parameter in bench.engine.bare_model.parameters()),
         **process_facts(),
+        **together_facts(bench),
         **resumed,
     )
     if bench.new_weights and not resume and bench.new_weights != ["*"]:
@@ -38,7 +40,7 @@ def say_started(bench: Workbench, resume: bool) -> None:
 
 def say_step(
     bench: Workbench,
-    micro_batches: list[Batch],
+    counted: WindowCounts,
     loss: float,
     norm: float,
     lr: float,
@@ -52,9 +54,9 @@ def say_step(
         "loss": loss,
         "lr": lr,
         "grad_norm": norm,
-        "samples": sum(len(batch["labels"]) for batch in micro_batches),
-        "tokens": sum(int(batch["attention_mask"].sum()) for batch in micro_batches),
-        "padded_tokens": sum(batch["attention_mask"].numel() for batch in micro_batches),
+        "samples": counted.samples,
+        "tokens": counted.tokens,
+        "padded_tokens": counted.padded_tokens,
         "epoch": epoch,
         "seconds": clock.seconds,
         "split": split,
@@ -68,6 +70,19 @@ def say_step(
 def model_name(plan: Plan) -> str:
     model = plan.profile.model
     return model.hub or model.package or model.path or str(model.config.get("model_type", ""))
+
+
+def together_facts(bench: Workbench) -> dict[str, Any]:
+    """Return how many processes train together and how; nothing where one trains alone."""
+    if bench.ranks.size == 1:
+        return {}
+    return {
+        "world_size": bench.ranks.size,
+        "rank": bench.ranks.rank,
+        "local_rank": bench.ranks.place.local_rank,
+        "strategy": bench.state.strategy,
+        "threads": bench.threads,
+    }
 
 
 def process_facts() -> dict[str, Any]:

@@ -37,6 +37,10 @@ class TrainState(msgspec.Struct, kw_only=True):
     cpu_capability: str = ""
     """The widest instructions torch uses here (``AVX512``): they add in another order. Empty: not recorded."""
     transformers_version: str = ""
+    world_size: int = 1
+    """Processes that train together; 0 in none: a sum over them is made in the order of their number."""
+    strategy: str = ""
+    """``ddp``, ``fsdp`` or ``deepspeed``; empty: one process."""
     base: str = ""
     """Name and revision of the model whose weights partly stand still; those are not stored but opened again."""
     base_sha256: str = ""

@@ -15,7 +15,7 @@ import msgspec
 import torch
 
 from runner.compiling import settle_compiling
-from runner.data import MicroBatches, batches
+from runner.data import MicroBatches, batches, counts
 from runner.engine import LOWEST_SCALE, SplitClock
 from runner.final import finish_run
 from runner.journal import Journal
@@ -26,8 +26,10 @@ from runner.nonfinite import NonFiniteError, suspect_rows
 from runner.optim import set_lr
 from runner.order import EpochWindows, Window, position_of, windows_of_epoch
 from runner.packed_attention import say_packing
+from runner.passes import WindowCounts, window_passes
 from runner.plan import Plan
 from runner.proof import Proof
+from runner.ranks import Ranks
 from runner.recovery import float_buffers, make_room, out_of_memory_words, roll_back
 from runner.rundir import RunDir
 from runner.schedule import lr_at
@@ -67,8 +69,9 @@ class Trainer(Workbench):
         say_packing(self)
         probe_memory(self)
         settle_compiling(self)
+        self.stop.ask()
         self.engine.model.train()
-        self.proof = Proof(self.plan, self.run, self.engine.bare_model)
+        self.proof = Proof(self.plan, self.run, self.engine.bare_model, self.ranks.rank)
         self.memory = watch_memory(self)
         while not self._ended():
             epoch, first = position_of(self.state.windows_done, self.samples, self.train.batch_size)
@@ -105,6 +108,8 @@ class Trainer(Workbench):
             self.train.bucketing,
             self.train.micro_batch_tokens or 0,
             self.data.width,
+            self.ranks.rank,
+            self.ranks.size,
         )
 
     def _stream(self, windows: EpochWindows, epoch: int) -> Any:
@@ -133,58 +138,58 @@ class Trainer(Workbench):
         clock.start()
         micro_batches: list[Batch] = [next(stream) for _ in window]
         clock.lap("data")
-        seed_step(self.seed, self.state.windows_done)
+        seed_step(self.seed, self.state.windows_done, self.ranks.rank)
         self.freeze.apply(self.engine.bare_model, self.state.updates_done)
         lr = lr_at(self.state.updates_done, self.total, self.train)
         set_lr(self.optimizer, lr)
         self.proof.window_begins(self.state.windows_done, micro_batches)
-        counted = sum(self.data.task.denominator(batch["labels"]) for batch in micro_batches)
-        (denominator,) = self.engine.summed(counted)
+        counting = [batch for batch in micro_batches if counts(batch)]
+        counted = sum(self.data.task.denominator(batch["labels"]) for batch in counting)
+        (denominator,) = self.ranks.summed(counted)
         if denominator == 0:
             step = self.state.windows_done + 1
             self.journal.note(
                 "warn", t("step {step}: nothing in it counts, no update is made", step=step), step
             )
-            self._count_window(micro_batches, updated=False)
+            self._count_window(WindowCounts.of(counting), updated=False)
             return
-        losses = []
-        for batch in micro_batches:
-            moved = self.engine.to_device(batch)
-            logits = self.engine.logits(moved)
-            loss = self.data.task.loss_sum(logits, moved["labels"]) / denominator
-            clock.lap("forward")
-            self.engine.backward(loss)
-            clock.lap("backward")
-            losses.append(loss.detach())
+        losses = window_passes(self, micro_batches, denominator, clock)
         norm = self.engine.gradient_norm(self.optimizer, self.train.clip_norm)
         *parts, norm_value = torch.stack([*losses, norm.detach().float().to(losses[0].device)]).tolist()
-        self.proof.gradients(sum(parts))
-        updated = self._update_unless_bad(micro_batches, parts, norm_value)
+        (loss,) = self.ranks.summed(sum(parts))
+        self.proof.gradients(loss)
+        updated = self._update_unless_bad(micro_batches, parts, loss, norm_value)
         self.proof.window_ends(self.optimizer)
         clock.lap("optimizer")
-        self._count_window(micro_batches, updated)
-        say_step(self, micro_batches, sum(parts), norm_value, lr, epoch, clock, updated)
+        own = WindowCounts.of(counting)
+        self._count_window(own, updated)
+        say_step(self, own, loss, norm_value, lr, epoch, clock, updated)
         if self.memory is not None:
             self.memory.window_done(micro_batches)
 
-    def _update_unless_bad(self, micro_batches: list[Batch], losses: list[float], norm: float) -> bool:
-        """Make the update unless a number is not finite; return whether the weights changed.
+    def _update_unless_bad(
+        self, micro_batches: list[Batch], losses: list[float], loss: float, norm: float
+    ) -> bool:
+        """Make the update unless a number is not finite on any rank; return whether the weights changed.
+
+        ``losses`` are of this rank's micro-batches; ``loss`` and ``norm`` are the window's, the same on all ranks.
 
         Raises:
             NonFiniteError: by the plan's policy, or after too many windows in a row.
         """
         state = self.state
-        if math.isfinite(sum(losses)) and math.isfinite(norm):
+        if math.isfinite(loss) and math.isfinite(norm):
             state.bad_windows_in_a_row = 0
             self.updating = True
-            updated = self.engine.update(self.optimizer)
+            with self.ranks.agreement():
+                updated = self.engine.update(self.optimizer)
             self.updating = False
             self.engine.drop_gradients(self.optimizer)
             return updated
         state.non_finite_windows += 1
         state.bad_windows_in_a_row += 1
-        trouble = NonFiniteError(state.windows_done, sum(losses), norm, suspect_rows(micro_batches, losses))
-        scaled = self.engine.scaler.is_enabled() and math.isfinite(sum(losses))
+        trouble = NonFiniteError(state.windows_done, loss, norm, self._suspect_rows(micro_batches, losses))
+        scaled = self.engine.scaler.is_enabled() and math.isfinite(loss)
         if self._too_many_bad(scaled) or (self.train.non_finite == "halt" and not scaled):
             raise trouble
         if scaled:  # the scaler sees the overflow, holds the update back, lowers the scale
@@ -193,6 +198,12 @@ class Trainer(Workbench):
         else:
             self._leave_window_out(trouble)
         return False
+
+    def _suspect_rows(self, micro_batches: list[Batch], losses: list[float]) -> list[int]:
+        """Return the rows of all ranks' micro-batches that may be to blame."""
+        counted = [pair for pair in zip(micro_batches, losses, strict=True) if counts(pair[0])]
+        every = [pair for part in self.ranks.gathered(counted) for pair in part]
+        return suspect_rows([batch for batch, _ in every], [loss for _, loss in every])
 
     def _too_many_bad(self, scaled: bool) -> bool:
         limit = SCALER_PATIENCE if scaled else self.train.non_finite_limit
@@ -208,10 +219,18 @@ class Trainer(Workbench):
         if self.train.non_finite == "rollback":
             roll_back(self)
 
-    def _count_window(self, micro_batches: list[Batch], updated: bool) -> None:
-        self.state.windows_done += 1
-        self.state.updates_done += updated
-        self.state.samples_done += sum(len(batch["labels"]) for batch in micro_batches)
+    def _count_window(self, own: WindowCounts, updated: bool) -> None:
+        """Count a window over all ranks, and hear with it what any of them wants next."""
+        state = self.state
+        state.windows_done += 1
+        state.updates_done += updated
+        retry = self.retry_save_at == state.windows_done
+        samples, stop, retries = self.ranks.summed(
+            own.samples, bool(self.stop.own), retry and self.ranks.is_first
+        )
+        state.samples_done += int(samples)
+        self.stop.hear(stop > 0)
+        self.retry_is_due = retries > 0
 
     def _leave_on_signal(self) -> Finished:
         saved = self.save_now("signal")
@@ -220,11 +239,12 @@ class Trainer(Workbench):
 
 
 def run_training(
-    plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, resume: bool, approximate: bool
-) -> Finished:
+    plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, resume: bool, approximate: bool,
+    ranks: Ranks | None = None,
+) -> Finished:  # fmt: skip
     """Train the plan in ``run``; what goes wrong comes out as an exception for the session to report."""
     started = time.monotonic()
-    trainer = Trainer(plan, run, journal, stop)
+    trainer = Trainer(plan, run, journal, stop, ranks)
     try:
         finished = trainer.train_all(resume, approximate)
     finally:

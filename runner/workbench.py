@@ -30,11 +30,15 @@ from runner.order import windows_total
 from runner.placement import place_model
 from runner.plan import Plan
 from runner.prepare import prepare_data
+from runner.rank_env import threads_each
+from runner.ranks import AgreedStop, Ranks
 from runner.rundir import RunDir
 from runner.saver import Saver
 from runner.seed import set_deterministic
 from runner.signals import StopRequest
+from runner.strategy import settle_strategy
 from runner.text import t
+from runner.together_data import prepared_together, share_tensor
 from runner.trackers import flat_config, make_trackers
 from runner.train_state import TrainState
 
@@ -47,22 +51,32 @@ Batch = dict[str, torch.Tensor]
 class Workbench:
     """One run in one process; :class:`runner.trainer.Trainer` works on it."""
 
-    def __init__(self, plan: Plan, run: RunDir, journal: Journal, stop: StopRequest) -> None:
-        self.plan, self.run, self.journal, self.stop = plan, run, journal, stop
+    def __init__(
+        self, plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, ranks: Ranks | None = None
+    ) -> None:
+        self.plan, self.run, self.journal = plan, run, journal
+        self.ranks = ranks or Ranks()
+        self.stop = AgreedStop(stop, self.ranks)
         self.settings, self.train = plan.settings, plan.profile.train
         self.seed = plan.profile.run.seed
         set_deterministic(self.train.deterministic)
-        torch.set_num_threads(self.settings.threads)
-        self.data: Prepared = prepare_data(plan, run, journal.note, stop, journal.preparing)
+        self.threads = threads_each(self.settings.threads, self.ranks.place)
+        torch.set_num_threads(self.threads)
+        self.data: Prepared = prepared_together(
+            self.ranks, stop, lambda: prepare_data(plan, run, journal.note, stop, journal.preparing)
+        )
         self._build()
         self.saver = Saver(run, self.train.keep_last)
         self.saved_at = -1
         """``windows_done`` of the newest checkpoint begun; -1: none, or the last one failed."""
         self.retry_save_at: int | None = None
+        self.retry_is_due = False
+        """A save that failed is to be tried again after this very window: rank 0 knows, and all are told."""
         self.samples = len(self.data.train)
         self.total = windows_total(self.samples, self.train.batch_size, self.train.epochs, self.train.steps)
+        trackers: list[str] = [*self.train.trackers] if self.ranks.is_first else []
         self.trackers = make_trackers(
-            list(self.train.trackers), run.path, flat_config(msgspec.to_builtins(plan.profile)), journal.note
+            trackers, run.path, flat_config(msgspec.to_builtins(plan.profile)), journal.note
         )
         journal.listener = self.trackers.take
         self.updating = False
@@ -76,13 +90,14 @@ class Workbench:
         self.left_out = still_names(model)
         """Weights that no update moves: they are in no checkpoint."""
         base, sha256 = base_name(plan, model), base_hash(model, self.left_out)
-        placed = place_model(model, plan, self.run, self.journal.note)
+        strategy = settle_strategy(plan, model, self.ranks, self.journal.note)
+        placed = place_model(model, plan, self.run, self.journal.note, self.ranks, strategy)
         self.engine = Engine(placed, self.settings)
         on_host = self.settings.offload == "optimizer"
         self.optimizer = make_optimizer(self.engine.bare_model, self.train, self.settings.fused, on_host)
         self.state = TrainState(
             plan_digest=plan.digest,
-            **conditions(self.settings, self.engine.device),
+            **conditions(self.threads, self.engine.device, self.ranks.size, strategy),
             micro_batch_size=self.settings.micro_batch_size,
             eval_batch_size=self.train.eval_batch_size,
             gradient_checkpointing=recomputes(plan.profile),
@@ -92,22 +107,26 @@ class Workbench:
 
     # -- saved ---------------------------------------------------------------------------------------------------
     def save(self, reason: str) -> None:
-        """Begin a checkpoint of this very window, unless there is one."""
-        if self.saved_at == self.state.windows_done:
+        """Begin a checkpoint of this very window, unless there is one. Rank 0 writes it."""
+        if self.ranks.decided(self.saved_at == self.state.windows_done):
             return
         self.saved_at, self.retry_save_at = self.state.windows_done, None
         self.state.scaler = self.engine.scaler_state()
-        copy = take_copy(self.state, self.engine.bare_model, self.optimizer, self.left_out)
-        self.saver.start(copy, reason)
+        if self.ranks.is_first:
+            copy = take_copy(self.state, self.engine.bare_model, self.optimizer, self.left_out)
+            self.saver.start(copy, reason)
 
     def save_now(self, reason: str) -> bool:
         """Save and wait; return whether there is a good checkpoint of this window."""
-        self.saver.wait()
-        self.say_saves()
+        self.wait_for_saves()
         self.save(reason)
-        self.saver.wait()
+        self.wait_for_saves()
+        return self.ranks.decided(self.saved_at == self.state.windows_done)
+
+    def wait_for_saves(self) -> None:
+        """Wait until rank 0 has written what it began to."""
+        self.ranks.wait_for(self.saver.wait, everywhere=False)
         self.say_saves()
-        return self.saved_at == self.state.windows_done
 
     def say_saves(self) -> None:
         """Tell how saves ended; one that failed is tried again soon."""
@@ -134,13 +153,13 @@ class Workbench:
         Raises:
             InputError: it cannot be continued exactly, and nobody said that it need not be.
         """
-        folder = newest_good(self.run, self.say_bad)
+        folder = self.newest_good()
         if folder is None:
             self.journal.note(
                 "warn", t("there is no checkpoint to continue from: the run begins again at step 0")
             )
             return
-        saved = read_state(folder)
+        saved = self.ranks.told(read_state(folder) if self.ranks.is_first else None)
         accepted = refuse_or_accept(saved, self.state, approximate)
         if accepted is not None:
             self.journal.note("warn", accepted)
@@ -150,12 +169,27 @@ class Workbench:
 
     def load(self, folder: Path, saved: TrainState) -> None:
         """Put a checkpoint's weights, moments and position in place of what is there."""
-        load_model(folder, self.engine.bare_model, self.left_out)
-        weights_changed(self.optimizer)
-        load_optimizer(folder, self.optimizer)
+        self.load_model(folder)
+        load_optimizer(folder if self.ranks.is_first else None, self.optimizer, self.ranks)
         self.engine.load_scaler_state(saved.scaler)
         self.state = saved
         self.saved_at = saved.windows_done
+
+    def load_model(self, folder: Path) -> None:
+        """Put the weights of rank 0's checkpoint in place on all ranks."""
+        if self.ranks.is_first:
+            load_model(folder, self.engine.bare_model, self.left_out)
+        for name, tensor in self.engine.bare_model.state_dict().items():
+            if name not in self.left_out and self.ranks.size > 1:
+                share_tensor(tensor, self.ranks)
+        weights_changed(self.optimizer)
+
+    def newest_good(self) -> Path | None:
+        """Return rank 0's newest checkpoint that is as it was written."""
+        found: Path | None = self.ranks.told(
+            newest_good(self.run, self.say_bad) if self.ranks.is_first else None
+        )
+        return found
 
     def load_weights(self, tensors: dict[str, torch.Tensor]) -> None:
         """Put weights in place of the model's; those that never move stay."""

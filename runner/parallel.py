@@ -1,0 +1,77 @@
+"""One model over several processes, by torch's own means: a copy each (DDP). What is summed is a sum, never a mean.
+
+Gradients of a window's parts are divided by what the whole window counts, so over the ranks they only have to be added.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+from runner.gradient_sum import add_up
+from runner.inputs import InputError
+from runner.plan import Plan
+from runner.ranks import Ranks
+from runner.text import t
+
+
+def distribute(model: Any, device: torch.device, ranks: Ranks, strategy: str, plan: Plan) -> tuple[Any, Any]:
+    """Return ``(model without wrappers, what is called)``; every rank begins with rank 0's weights.
+
+    Raises:
+        InputError: the plan asks for what does not go with several processes.
+    """
+    _refuse(plan, ranks, strategy)
+    if strategy != "ddp":
+        raise InputError(t("parallel.strategy: {strategy} is not there yet", strategy=strategy))
+    model.to(device)
+    return model, replicated(model, device)
+
+
+def _refuse(plan: Plan, ranks: Ranks, strategy: str) -> None:
+    profile = plan.profile
+    if profile.model.device_map != "none":
+        raise InputError(t("model.device_map spreads one process over several cards; it does not go with several processes. "
+                           "Start without --nproc, or take it out"))  # fmt: skip
+    if strategy == "ddp" and plan.settings.offload == "parameters":
+        raise InputError(t("train.offload = \"parameters\" does not go with copies of the model in several processes: take "
+                           "parallel.strategy = \"fsdp\", or one process"))  # fmt: skip
+    if ranks.size > profile.train.batch_size:
+        raise InputError(t("{count} processes share an update of {batch} samples: some would have nothing to do. Take fewer "
+                           "processes or a larger train.batch_size", count=ranks.size, batch=profile.train.batch_size))  # fmt: skip
+
+
+def replicated(model: Any, device: torch.device) -> DistributedDataParallel:
+    """Return a model whose last backward pass of a window adds the gradients up over the ranks.
+
+    Parameters without a gradient are looked for in each pass: models have some that no task uses, rules free some later,
+    and with it the gradients keep the buckets they began with, so that a continued run adds in the same order.
+    """
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise InputError(
+            t("no parameter of the model is trained: there is nothing to share between processes")
+        )
+    # torch 2.13 renamed it and warns of the old name.
+    names = inspect.signature(DistributedDataParallel).parameters
+    own_buffers = {"forward_sync_buffers" if "forward_sync_buffers" in names else "broadcast_buffers": False}
+    options: Any = {"device_ids": [device] if device.type == "cuda" else None, **own_buffers}
+    wrapped = DistributedDataParallel(
+        model,
+        **options,
+        find_unused_parameters=True,
+        gradient_as_bucket_view=True,
+    )
+    wrapped.register_comm_hook(None, add_up)
+    return wrapped
+
+
+@contextlib.contextmanager
+def keeping_gradients(wrapped: Any) -> Iterator[None]:
+    """Let backward passes leave their gradients in this process."""
+    with wrapped.no_sync():
+        yield

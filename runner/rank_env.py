@@ -1,0 +1,63 @@
+"""Which of how many processes this one is, as torchrun (or SLURM, through the launcher) says in variables. No torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import msgspec
+
+TOGETHER = "DOCTOR_TOGETHER"
+"""Set by :mod:`runner.together`, which started the processes and is the trainer for the outside."""
+
+
+class RankPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """One process of a run."""
+
+    rank: int = 0
+    """Over all machines, from 0."""
+    size: int = 1
+    """Processes of the run."""
+    local_rank: int = 0
+    """On this machine: which card is its own."""
+    local_size: int = 1
+    """On this machine: they share its cores and memory."""
+    has_parent: bool = False
+    """A launcher of ours stands for them all."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it decides and writes for all."""
+        return self.rank == 0
+
+    @property
+    def prepares(self) -> bool:
+        """Whether it makes what lies on this machine's disk for the others here."""
+        return self.local_rank == 0
+
+    @property
+    def source(self) -> str:
+        """The writer's name in events: ``trainer-0``."""
+        return f"trainer-{self.rank}"
+
+
+def rank_place(environ: Mapping[str, str] | None = None) -> RankPlace:
+    """Return where this process stands; alone where nobody says anything."""
+    told = os.environ if environ is None else environ
+
+    def count(name: str, otherwise: int) -> int:
+        value = told.get(name, "")
+        return int(value) if value.isdecimal() else otherwise
+
+    size = count("WORLD_SIZE", 1)
+    if size <= 1:
+        return RankPlace(has_parent=TOGETHER in told)
+    return RankPlace(
+        rank=count("RANK", 0), size=size, local_rank=count("LOCAL_RANK", 0),
+        local_size=count("LOCAL_WORLD_SIZE", 1), has_parent=TOGETHER in told,
+    )  # fmt: skip
+
+
+def threads_each(threads: int, place: RankPlace) -> int:
+    """Return the cores of one process: its part of the machine's."""
+    return max(1, threads // place.local_size)

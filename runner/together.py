@@ -1,0 +1,203 @@
+"""Starts the processes of a run with torchrun and stands for them: for the outside this process is the trainer.
+
+A stop signal goes to the ranks alone, so that they agree and save: torchrun itself would give them half a minute. How the
+run ended is what they left in ``ranks/``; where one is gone without a word, this process names it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from runner.events import EventWriter, read_events
+from runner.plan import PlanError, decode_plan
+from runner.rank_env import TOGETHER
+from runner.rank_record import RankLeft, ranks_folder, read_ranks
+from runner.rundir import RunDir
+from runner.signals import EXIT_SAVED, StopRequest
+from runner.text import Text, t
+
+POLL_S = 0.1
+# -c instead of -m: what lies in the working directory is not to be taken for torch's own modules.
+TORCHRUN = (
+    "import sys; sys.path[:] = [p for p in sys.path if p]; from torch.distributed.run import main; main()"
+)
+
+
+class Start(msgspec.Struct, frozen=True):
+    """How many processes are started, where, and where they meet."""
+
+    nproc: int
+    nnodes: int = 1
+    node_rank: int = 0
+    master: str = ""
+    """``HOST:PORT`` of the first machine; empty: there is one machine."""
+
+    @property
+    def world_size(self) -> int:
+        return self.nproc * self.nnodes
+
+
+def start_of(flags: Sequence[str]) -> Start:
+    """Return what ``--nproc=2 --nnodes=2 ...`` say. Raises ValueError."""
+    told = dict(flag.removeprefix("--").split("=", 1) for flag in flags)
+    start = Start(
+        int(told.get("nproc", 1)),
+        int(told.get("nnodes", 1)),
+        int(told.get("node-rank", 0)),
+        told.get("master", ""),
+    )
+    if (
+        start.nproc < 1
+        or not 0 <= start.node_rank < start.nnodes
+        or (start.nnodes > 1 and ":" not in start.master)
+    ):
+        raise ValueError(f"cannot start {' '.join(flags)}")
+    return start
+
+
+def torchrun_argv(start: Start, run_path: str, script: str, flags: Sequence[str]) -> list[str]:
+    """Return the command that starts the ranks of this machine."""
+    if start.nnodes == 1:
+        # Port 0: torchrun takes a free one itself. A container's host name often leads nowhere.
+        where = ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1"]
+    else:
+        host, _, port = start.master.rpartition(":")
+        where = [f"--node-rank={start.node_rank}", f"--master-addr={host}", f"--master-port={port}"]
+    return [
+        sys.executable, "-u", "-c", TORCHRUN, f"--nnodes={start.nnodes}", f"--nproc-per-node={start.nproc}", *where,
+        "--max-restarts=0", f"--log-dir={ranks_folder(run_path) / 'torchrun'}", script, run_path, *flags,
+    ]  # fmt: skip
+
+
+def lead(run_path: str, together: Sequence[str], flags: Sequence[str], stop: StopRequest) -> int:
+    """Start the ranks, hand stop signals on to them, and return the run's exit code."""
+    run = RunDir(Path(run_path).absolute())
+    try:
+        start = start_of(together)
+        threads = decode_plan(run.plan.read_bytes()).settings.threads
+    except (OSError, PlanError, ValueError) as error:
+        sys.stderr.write(f"{run.path}: {error}\n")
+        return 1
+    for path in ranks_folder(run.path).glob("*.json"):
+        path.unlink()
+    ranks_folder(run.path).mkdir(exist_ok=True)
+    run.events.mkdir(exist_ok=True)
+    script = str(Path(__file__).with_name("__main__.py"))
+    begun = time.monotonic()
+    torchrun = subprocess.Popen(
+        torchrun_argv(start, str(run.path), script, flags), env=environment(start, threads, os.environ)
+    )
+    forwarder = Forwarder(run, stop)
+    while torchrun.poll() is None:
+        forwarder.look()
+        time.sleep(POLL_S)
+    return conclude(run, start, torchrun.returncode, time.monotonic() - begun)
+
+
+def environment(start: Start, threads: int, environ: os._Environ[str] | dict[str, str]) -> dict[str, str]:
+    """Return the ranks' variables: each has its part of the cores; on one machine they meet over the loopback."""
+    each = str(max(1, threads // start.nproc))
+    found = {**environ, TOGETHER: str(start.world_size), "OMP_NUM_THREADS": each, "MKL_NUM_THREADS": each}
+    found.setdefault(
+        "TORCH_CPP_LOG_LEVEL", "ERROR"
+    )  # DDP warns that it looks for what it did not find this time
+    if start.nnodes == 1:
+        found.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    return found
+
+
+class Forwarder:
+    """Hands a stop signal on to every rank of this machine, once; a second interrupt ends them at once."""
+
+    def __init__(self, run: RunDir, stop: StopRequest) -> None:
+        self._run, self._stop = run, stop
+        self._told: set[int] = set()
+
+    def look(self) -> None:
+        if not self._stop:
+            return
+        for left in read_ranks(self._run.path):
+            if left.left_at is None and left.pid not in self._told:
+                self._told.add(left.pid)
+                send(left.pid, signal.SIGTERM)
+
+
+def send(pid: int, number: int) -> None:
+    """Send a signal to a rank that may be gone."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def conclude(run: RunDir, start: Start, returncode: int, seconds: float) -> int:
+    """Return how the run ended, and say it where rank 0 could not."""
+    left = read_ranks(run.path)
+    first = next((one for one in left if one.rank == 0), None)
+    mine = start.node_rank == 0
+    if returncode == 0 and left and all(one.code in (0, EXIT_SAVED) for one in left):
+        return left[0].code or 0
+    culprit = first_to_fail(left, start)
+    if not mine:
+        return next((one.code for one in left if one.code not in (None, 0)), None) or 1
+    if culprit is None or (culprit.rank == 0 and first is not None and first.code not in (None, 0)):
+        return (first.code if first is not None else None) or 1
+    write_end(run, why_of(culprit, last_error(run, culprit.rank)), seconds)
+    return 1
+
+
+def last_error(run: RunDir, rank: int) -> str:
+    """Return what a rank said of its own end; empty: nothing."""
+    error = ""
+    for event, _ in read_events(run.events / f"trainer-{rank}.jsonl"):
+        if event.kind in ("run-started", "run-finished"):
+            error = str(event.data.get("error") or "")
+    return error
+
+
+def first_to_fail(left: Sequence[RankLeft], start: Start) -> RankLeft | None:
+    """Return the rank that brought the run down: one that is gone without a word, else the first that left with an error.
+
+    The others leave with errors too, because it is gone: theirs came later.
+    """
+    gone = [one for one in left if one.left_at is None]
+    failed = [one for one in left if one.left_at is not None and one.code not in (0, EXIT_SAVED)]
+    if gone and len(gone) < start.nproc:
+        return min(gone, key=lambda one: one.rank)
+    return min(failed or gone, key=lambda one: one.left_at or 0.0, default=None)
+
+
+def why_of(culprit: RankLeft, error: str) -> Text:
+    """Return why the run ended."""
+    if culprit.left_at is None:
+        return t(
+            "rank {rank} (process {pid}) is gone without a word: it was killed, or crashed outside Python. The other ranks left; "
+            "where they stood is in stacks/. Go on with: doctor run --resume RUN", rank=culprit.rank, pid=culprit.pid,
+        )  # fmt: skip
+    return t(
+        "rank {rank} failed first, and the others left with it: {why}", rank=culprit.rank, why=error or "-"
+    )
+
+
+def write_end(run: RunDir, why: Text, seconds: float) -> None:
+    """Append the run's end to rank 0's events: that rank is gone by now, and nobody else writes there."""
+    path = run.events / "trainer-0.jsonl"
+    steps = max((event.step or 0 for event, _ in read_events(path)), default=0)
+    writer = EventWriter(path, "trainer-0")
+    told = msgspec.to_builtins(why)
+    try:
+        writer.write("note", None, level="fail", text=told)
+        writer.write(
+            "run-finished", None, outcome="failed", exit_code=1, steps=steps, seconds=seconds, error=str(why), error_text=told
+        )  # fmt: skip
+    finally:
+        writer.close()
+    sys.stdout.write(f"fail: {why}\n")
