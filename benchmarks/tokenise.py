@@ -25,17 +25,18 @@ WAYS = ("ours", "ours-again", "datasets-map", "growing")
 
 
 def tree_anonymous_kib(root: int) -> int:
-    """Return the private memory of a process and of all below it (RssAnon of /proc/PID/status)."""
+    """Return the private memory of a process and of all below it; a page that several share by fork counts once
+    (Pss_Anon of /proc/PID/smaps_rollup)."""
     total, waiting = 0, [root]
     while waiting:
         pid = waiting.pop()
         try:
-            status = Path(f"/proc/{pid}/status").read_text()
+            rolled = Path(f"/proc/{pid}/smaps_rollup").read_text()
             tasks = list(Path(f"/proc/{pid}/task").iterdir())
             waiting += [int(child) for task in tasks for child in (task / "children").read_text().split()]
         except (OSError, ValueError):
             continue
-        total += next((int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon")), 0)
+        total += next((int(line.split()[1]) for line in rolled.splitlines() if line.startswith("Pss_Anon")), 0)  # fmt: skip
     return total
 
 
@@ -48,7 +49,7 @@ def watched(argv: list[str], environ: dict[str, str]) -> tuple[dict[str, Any] | 
         if pid:
             break
         peak = max(peak, tree_anonymous_kib(child.pid))
-        time.sleep(0.05)
+        time.sleep(0.1)
     child.returncode = os.waitstatus_to_exitcode(status)
     assert child.stdout is not None, "it is a pipe"
     lines = child.stdout.read().splitlines()
