@@ -20,6 +20,21 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)] | None
 LATEST_T = 2e11
 """Seconds since the epoch that a calendar can still name."""
 LARGEST_STEP = 1 << 53
+LONGEST_WORDS = 20_000
+"""Characters."""
+_IN_WORDS = frozenset(
+    (
+        "note",
+        "run-started",
+        "run-finished",
+        "evaluation",
+        "checkpoint",
+        "on-finish",
+        "memory",
+        "xid",
+        "sample-xids",
+    )
+)
 
 
 class _Shape(msgspec.Struct):
@@ -233,10 +248,26 @@ def sound_events(events: Iterable[RunEvent]) -> Iterator[RunEvent]:
 
 def _sound(event: RunEvent) -> RunEvent:
     data = _sound_data(event.kind, event.data)
+    if event.kind in _IN_WORDS and any(_is_long(value) for value in data.values()):
+        data = {name: _bounded(value) for name, value in data.items()}
     step = event.step if event.step is None or 0 <= event.step <= LARGEST_STEP else None
     if data is event.data and step == event.step:
         return event
     return msgspec.structs.replace(event, data=data, step=step)
+
+
+def _is_long(value: Any) -> bool:
+    """Return whether words, or what they are filled with, are longer than anyone reads."""
+    if isinstance(value, dict):
+        return any(_is_long(item) for item in value.values())
+    return isinstance(value, str) and len(value) > LONGEST_WORDS
+
+
+def _bounded(value: Any) -> Any:
+    """Return words cut to :data:`LONGEST_WORDS`: a library that puts a whole tensor into its error costs no screen its life."""
+    if isinstance(value, dict):
+        return {name: _bounded(item) for name, item in value.items()}
+    return value[:LONGEST_WORDS] + " …" if _is_long(value) else value
 
 
 def _sound_data(kind: str, data: dict[str, Any]) -> dict[str, Any]:

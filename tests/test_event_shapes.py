@@ -132,3 +132,22 @@ def test_a_folder_of_runs_that_may_not_be_read_is_not_empty(
 
     monkeypatch.setattr(Path, "iterdir", refuse)
     assert [row.status for row in list_runs(tmp_path)] == ["unreadable"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("note", {"text": "长" * 1_000_000}),
+        ("note", {"text": {"msgid": "{a}", "params": {"a": "x" * 1_000_000}}}),
+        ("run-finished", {"outcome": "failed", "error": "E" * 1_000_000}),
+        ("xid", {"number": 1, "line": "x" * 1_000_000}),
+    ],
+    ids=["note", "filled-in", "error", "xid"],
+)
+def test_words_longer_than_anyone_reads_are_cut_and_the_rest_is_kept(kind: str, data: dict[str, Any]) -> None:
+    (event,) = sound_events([RunEvent(seq=0, t=1.0, source="trainer-0", kind=kind, data=data)])
+    assert event.data.keys() == data.keys()
+    assert len(str(event.data)) < 25_000
+    short = {"text": "长" * 1000, "level": "warn"}
+    (event,) = sound_events([RunEvent(seq=0, t=1.0, source="trainer-0", kind="note", data=short)])
+    assert event.data == short

@@ -80,6 +80,7 @@ def cut(text: str, width: int) -> str:
     """Return ``text`` cut to ``width`` terminal columns."""
     if display_width(text) <= width:
         return text
+    text = text[: 4 * width]  # however long it is: characters take a column each, marks above them none
     while text and display_width(text) > width - 1:
         text = text[:-1]
     return text + "…" if text and not text.isascii() else text + "~"

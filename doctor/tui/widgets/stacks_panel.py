@@ -107,6 +107,7 @@ def _end_of(place: str, room: int) -> str:
     """Return ``place`` cut on the left to ``room`` columns: the end of a path tells more than its start."""
     if display_width(place) <= room:
         return place
+    place = place[-4 * room :]
     while place and display_width(place) >= room:
         place = place[1:]
     return "…" + place
