@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite, nan
 from statistics import median
 
 from msgspec.structs import replace
@@ -23,6 +24,13 @@ NAMES_SHOWN = 6
 _RENDEZVOUS = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")
 _PREFIXES = ("NCCL_", "GLOO_", "TORCH_NCCL_", "UCX_", "FI_")
 _ALIKE = ("PYTHONHASHSEED", "OMP_NUM_THREADS", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")  # fmt: skip
+_OF_A_JOB = ("rendezvous-variables-left-over",)
+"""What is wrong in a shell and is what it should be in a job."""
+FLEET_IDS = (
+    *(aspect.id for aspect in ASPECTS), "fleet-variable-differs", "fleet-data-differs", "fleet-interface-missing",
+    "fleet-clock-skew", "fleet-straggler",
+)  # fmt: skip
+"""Every finding of this file."""
 
 
 class Member(Record, frozen=True):
@@ -199,7 +207,7 @@ def _interface_is_there(asked: str, present: Sequence[str]) -> bool:
 
 
 def _clocks(members: Sequence[Member]) -> Iterator[Finding]:
-    known = {one.name: one.clock_s for one in members if one.clock_s is not None}
+    known = {one.name: one.clock_s for one in members if one.clock_s is not None and isfinite(one.clock_s)}
     if not known:
         return
     middle = median(known.values())
@@ -213,8 +221,9 @@ def _clocks(members: Sequence[Member]) -> Iterator[Finding]:
 def _stragglers(members: Sequence[Member]) -> Iterator[Finding]:
     """Who takes much longer than most for the same work."""
     for measure in sorted({name for one in members for name in one.measures}):
-        known = {one.name: one.measures[measure] for one in members if measure in one.measures}
-        middle = median(known.values())
+        taken = {one.name: one.measures.get(measure, nan) for one in members}
+        known = {name: seconds for name, seconds in taken.items() if isfinite(seconds)}
+        middle = median(known.values()) if known else 0.0
         slow = {name: seconds for name, seconds in known.items() if seconds > STRAGGLER_RATIO * middle}
         if len(known) < 2 or not slow or middle <= 0:
             continue
@@ -231,6 +240,8 @@ def _shared(members: Sequence[Member]) -> Iterator[Shared]:
     for one in members:
         for diagnosis in judge(one.snapshot).diagnoses:
             finding = diagnosis.finding
+            if finding.id in _OF_A_JOB:
+                continue
             _, names = held.setdefault((finding.id, finding.subject), (finding, []))
             names.append(one.name)
     for finding, names in sorted(held.values(), key=lambda both: LEVELS.index(both[0].level)):

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from doctor.checks import all_checks
+from doctor.fleet import FLEET_IDS
 from doctor.language import use_language
 from doctor.lint import RULE_IDS
 from doctor.pages import all_pages, page
@@ -15,8 +16,8 @@ LANGUAGES = ("en", "zh")
 
 
 def all_ids() -> list[str]:
-    """Return every finding id that a check or a lint rule may give, sorted."""
-    return sorted({finding_id for one in all_checks() for finding_id in one.ids} | set(RULE_IDS))
+    """Return every finding id that a check, a lint rule or the comparing of machines may give, sorted."""
+    return sorted({finding_id for one in all_checks() for finding_id in one.ids} | {*RULE_IDS, *FLEET_IDS})
 
 
 def problems() -> list[str]:

@@ -113,6 +113,11 @@ def _known(finding_id: str) -> None:
     from doctor import pages
     from runner.text import t
 
+    if finding_id.startswith("fleet-") and finding_id in pages.all_pages():
+        raise CommandError(
+            t("{id} compares several machines: `doctor help {id}` explains it, `doctor check --fleet` looks for it", id=finding_id),
+            Exit.USAGE,
+        )  # fmt: skip
     if finding_id not in pages.all_pages():
         raise CommandError(t("No check gives {id}. `doctor help` lists the ids.", id=finding_id), Exit.USAGE)
 
