@@ -1,0 +1,26 @@
+"""Several machines judged together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from doctor.service.diagnosis import examine_for_run
+
+if TYPE_CHECKING:
+    from doctor.fleet import FleetReport, Member
+
+
+def judge_fleet(members: Sequence[Member]) -> FleetReport:
+    """Return where machines differ that should be alike, and what they share."""
+    from doctor.fleet import judge_fleet
+
+    return judge_fleet(members)
+
+
+def gather_fleet(python: str | None, limit_s: float) -> list[Member]:
+    """Examine this rank's machine and hand it to rank 0, which gets all of them. Raises LaunchError, BadPython."""
+    from doctor.fleet_gather import gather
+    from doctor.model_work import interpreter
+
+    return gather(examine_for_run(python), interpreter(python), limit_s)

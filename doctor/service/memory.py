@@ -1,0 +1,129 @@
+"""Will it fit: memory foretold, measured, and the batch that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from doctor.article_formula import Comparison
+    from doctor.corrections import Measurement
+    from doctor.measuring import Measured
+    from doctor.memory_plan import MemoryPlan
+    from doctor.model import Snapshot
+    from doctor.model_config import FoundConfig
+    from doctor.planning import PlanOptions
+    from doctor.tuning import Compared, TunedBatch
+    from runner.estimate import MemoryRequest
+    from runner.text import Text
+
+
+def model_request(
+    name: str, snapshot: Snapshot | None = None, options: PlanOptions | None = None
+) -> tuple[FoundConfig, MemoryRequest]:
+    """Return a model's configuration and a step with it as asked for by default (batch 32, 512 tokens, 16 bits).
+
+    Raises:
+        doctor.model_config.NoConfig: the configuration is neither here nor in the table.
+    """
+    from doctor.planning import config_of_model, default_precision, default_task, device_of
+    from runner.estimate import MemoryRequest
+
+    found = config_of_model(name)
+    on_cpu = options is not None and options.on_cpu
+    card = device_of(snapshot, options) if snapshot is not None and options is not None else None
+    precision = default_precision(on_cpu, card)
+    return found, MemoryRequest(config=found.config, task=default_task(found.config), precision=precision)
+
+
+def profile_request(
+    profile: str, overrides: Sequence[str], snapshot: Snapshot, on_cpu: bool = False
+) -> tuple[FoundConfig, MemoryRequest]:
+    """Return a profile's model and the step that ``doctor run`` would take. Raises as
+    :func:`doctor.planning.request_of_profile`."""
+    from doctor.planning import request_of_profile
+
+    return request_of_profile(profile, tuple(overrides), snapshot, on_cpu)
+
+
+def plan_memory(
+    found: FoundConfig,
+    request: MemoryRequest,
+    snapshot: Snapshot,
+    options: PlanOptions | None = None,
+    measured: Measurement | None = None,
+) -> MemoryPlan:
+    """Predict a step's peak memory and hold it against the machine's card and, where asked, every known card.
+
+    Raises:
+        runner.model_shapes.UnknownArchitecture: the arithmetic does not know the model; an exact plan needs not.
+        doctor.exact_memory.NoTrace: an exact plan was asked for, and the model could not be traced.
+    """
+    from doctor.planning import PlanOptions, plan_memory
+    from doctor.probes import Context
+
+    return plan_memory(found, request, snapshot, options or PlanOptions(), Context().environ, measured)
+
+
+def options_here(options: PlanOptions, snapshot: Snapshot) -> PlanOptions:
+    """Return the options for real steps here: on the CPU where there is no card."""
+    from doctor.planning import options_here
+
+    return options_here(options, snapshot)
+
+
+def measure_memory(
+    request: MemoryRequest,
+    snapshot: Snapshot,
+    options: PlanOptions,
+    limit_s: float,
+    told: Callable[[Measured], None],
+) -> Compared:
+    """Run real steps at growing batch on this machine's device, and keep how far the prediction was off.
+
+    Raises:
+        doctor.measuring.CannotMeasure: there is no device, or a step could not be run.
+        UnknownArchitecture, NoTrace: as :func:`plan_memory`.
+    """
+    from doctor.probes import Context
+    from doctor.tuning import measure_here
+
+    return measure_here(request, snapshot, options, Context().environ, limit_s, told)
+
+
+def tune_batch(
+    request: MemoryRequest,
+    snapshot: Snapshot,
+    options: PlanOptions,
+    limit_s: float,
+    told: Callable[[Measured], None],
+) -> TunedBatch:
+    """Find the largest micro-batch by trying, and keep it. Raises doctor.measuring.CannotMeasure."""
+    from doctor.probes import Context
+    from doctor.tuning import tune_here
+
+    return tune_here(request, snapshot, options, Context().environ, limit_s, told)
+
+
+def plan_memory_of(
+    profile: str, overrides: Sequence[str], snapshot: Snapshot
+) -> tuple[MemoryPlan | None, Text | None]:
+    """Return what a profile's step takes of this machine's card, or why that cannot be told."""
+    from doctor.launch import LaunchError
+    from doctor.model_config import NoConfig
+    from runner.model_shapes import UnknownArchitecture
+
+    try:
+        found, request = profile_request(profile, overrides, snapshot)
+        return plan_memory(found, request, snapshot), None
+    except (NoConfig, LaunchError) as error:
+        return None, error.text
+    except UnknownArchitecture as error:
+        return None, error.problem
+
+
+def compare_formulas(request: MemoryRequest) -> Comparison:
+    """Return what tutorials' formula and accelerate's rule say beside ours. Raises UnknownArchitecture."""
+    from doctor.article_formula import compare
+
+    return compare(request)
