@@ -10,7 +10,8 @@ import pytest
 from runner.order import Cut, windows_of_epoch
 from tests.runner.tiny import events, last_losses, make_run, train
 
-LENGTHS = [random.Random(3).randint(3, 512) for _ in range(200)]
+_DRAW = random.Random(3)
+LENGTHS = [_DRAW.randint(3, 512) for _ in range(200)]
 
 
 @pytest.mark.parametrize("width", [0, 512], ids=["to the longest", "to max_length"])
