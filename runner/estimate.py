@@ -30,6 +30,9 @@ from runner.text import Text, t
 ARITHMETIC_ERROR = 0.15
 """How far this arithmetic may be off, of the tensors (benchmarks/memory.py holds it to that)."""
 
+GATHERED_LAYERS = 2
+"""ZeRO-3 and FSDP: one layer is computed while the next is fetched."""
+
 Precision = Literal["fp32", "bf16", "fp16", "bf16-pure"]
 Optimizer = Literal["adamw", "adamw-foreach", "adamw-loop", "adamw-8bit", "adafactor", "sgd", "sgd-momentum"]
 Sharding = Literal["ddp", "zero1", "zero2", "zero3"]
@@ -116,14 +119,15 @@ def phase_parts(request: MemoryRequest, shape: Shape) -> dict[str, dict[str, int
     weights, gradients = _sharded(request, shape)
     optimizer = 0 if request.offload else optimizer_bytes(request, shape) // _split(request, "zero1")
     kept_gradients = gradients if request.accumulation > 1 else 0
-    low = low_weight_bytes(request, shape)
+    low = low_weight_bytes(request, shape, gathered=GATHERED_LAYERS if _is_gathered(request) else None)
     each, outer = activations_per_layer(request, shape), outer_activations(request, shape)
     boundary = request.batch_size * request.sequence_length * shape.hidden * weight_width(request)
     logits, transient = vocabulary_bytes(request, shape), transient_bytes(request, shape)
     checkpointed = request.gradient_checkpointing
     all_kept = outer + (boundary * shape.layers if checkpointed else each * shape.layers)
     one_layer = each if checkpointed else 0
-    low_now = low // shape.layers if checkpointed else low
+    in_work = low if _is_gathered(request) else low // shape.layers
+    low_now = in_work if checkpointed else low
     in_layers = gradients * shape.distinct_layers * shape.layer_parameters // max(1, shape.parameters)
     last_gradients = gradients if shape.head_is_tied or request.lora_rank else in_layers
     base = {"weights": weights, "optimizer": optimizer}
@@ -135,7 +139,7 @@ def phase_parts(request: MemoryRequest, shape: Shape) -> dict[str, dict[str, int
         "backward (loss)": base
         | {"gradients": kept_gradients, "activations": all_kept, "logits": logits.in_backward, "workspace": 0 if checkpointed else low},
         "backward (first layer)": base
-        | {"gradients": last_gradients, "activations": outer + each, "workspace": low // shape.layers + transient},
+        | {"gradients": last_gradients, "activations": outer + each, "workspace": in_work + transient},
         "backward (embeddings)": base
         | {"gradients": gradients, "activations": outer, "workspace": logits.tied_gradient},
         "optimizer": base
@@ -149,6 +153,11 @@ def _split(request: MemoryRequest, stage: str) -> int:
     return request.cards if order.index(request.sharding) >= order.index(stage) else 1
 
 
+def _is_gathered(request: MemoryRequest) -> bool:
+    """Is a layer whole on a card only while it is computed (ZeRO-3, FSDP)? Its 16-bit copy goes with it."""
+    return request.cards > 1 and request.sharding == "zero3"
+
+
 def _sharded(request: MemoryRequest, shape: Shape) -> tuple[int, int]:
     """Return the bytes of weights and gradients on one card.
 
@@ -159,8 +168,8 @@ def _sharded(request: MemoryRequest, shape: Shape) -> tuple[int, int]:
     weights, gradients = width * shape.parameters, gradient_bytes(request, shape)
     if request.lora_rank:
         weights += width * request.lora_rank * shape.adapted_width * shape.layers
-    if request.cards > 1 and request.sharding == "zero3":
-        gathered = width * (2 * shape.layer_parameters + shape.embedding_parameters)
+    if _is_gathered(request):
+        gathered = width * (GATHERED_LAYERS * shape.layer_parameters + shape.embedding_parameters)
         return weights // request.cards + gathered, gradients // request.cards
     if request.cards > 1 and request.sharding == "ddp":
         return weights, 2 * gradients

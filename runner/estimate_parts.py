@@ -82,14 +82,18 @@ def optimizer_copies(request: MemoryRequest, shape: Shape) -> int:
     return copies.get(request.optimizer, 0)
 
 
-def low_weight_bytes(request: MemoryRequest, shape: Shape) -> int:
-    """Under autocast every matrix that is multiplied with has a 16-bit copy until its backward is done."""
+def low_weight_bytes(request: MemoryRequest, shape: Shape, gathered: int | None = None) -> int:
+    """Under autocast every matrix that is multiplied with has a 16-bit copy until its backward is done.
+
+    ``gathered``: so many layers are on the card at a time, and no copy outlives its layer; None: all are.
+    """
     if not is_autocast(request):
         return 0
     head = shape.head_parameters
     if request.task in ("causal-lm", "masked-lm") and shape.head_is_tied:
         head += shape.vocabulary * shape.hidden
-    return LOW * (shape.distinct_layers * shape.layer_parameters + head)
+    layers = shape.distinct_layers if gathered is None else min(gathered, shape.distinct_layers)
+    return LOW * (layers * shape.layer_parameters + head)
 
 
 def activations_per_layer(request: MemoryRequest, shape: Shape) -> int:

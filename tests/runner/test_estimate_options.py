@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from doctor.exact_memory import Traced, as_estimate
-from runner.estimate import MemoryEstimate, MemoryRequest, estimate
+from runner.estimate import MemoryEstimate, MemoryRequest, estimate, phase_parts
+from runner.model_shapes import shape_of
 
 MIB = 1 << 20
 BERT = {"model_type": "bert"}
@@ -109,3 +110,29 @@ def test_a_cpu_holds_the_interpreter_and_what_its_allocator_keeps_in_place_of_a_
     assert part(cpu, "context") == part(card, "process") == 0
     assert part(card, "context") == 540 * MIB
     assert part(estimate(asked(cards=2)), "context") == 840 * MIB
+
+
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_under_zero3_no_16_bit_copy_outlives_its_layer(checkpointed: bool) -> None:
+    """Of BERT's 12 layers two are gathered; the copies of the other ten are not there."""
+    asks = [
+        asked(precision="bf16", cards=4, sharding=stage, gradient_checkpointing=checkpointed)
+        for stage in ("zero2", "zero3")
+    ]
+    whole, sharded = (phase_parts(one, shape_of(one.config, one.task, one.num_labels)) for one in asks)
+    assert whole["forward"]["workspace"] - sharded["forward"]["workspace"] == 2 * 10 * LAYER
+    if not checkpointed:
+        assert whole["backward"]["workspace"] - sharded["backward"]["workspace"] == 2 * 10 * LAYER
+
+
+def test_seventy_billion_fit_on_many_cards() -> None:
+    """16 bytes a parameter over 1,024 cards are 1.1 GB; what is left is a few layers, the vocabulary and one sequence."""
+    config = {
+        "model_type": "llama", "vocab_size": 128256, "tie_word_embeddings": False, "hidden_size": 8192,
+        "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672,
+    }  # fmt: skip
+    found = estimate(
+        MemoryRequest(config=config, task="causal-lm", precision="bf16", batch_size=1, sequence_length=2048,
+                      gradient_checkpointing=True, sharding="zero3", cards=1024)
+    )  # fmt: skip
+    assert 16 * found.parameters / 1024 < found.peak_bytes < 40 * 2**30
