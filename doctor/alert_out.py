@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from urllib.parse import urlsplit
 
 from doctor.alert_words import Message
@@ -22,6 +22,7 @@ from runner.alert_settings import Place, is_address
 from runner.strings import printable
 from runner.text import Text, t
 
+LONGEST_ANSWER = 1 << 16
 TIMEOUT_S = 10.0
 COMMAND_LIMIT_S = 30.0
 TRY_AGAIN_AFTER_S = (3.0, 15.0)
@@ -152,16 +153,32 @@ def _post_once(url: str, body: bytes) -> tuple[str, bool]:
         url, data=body, headers={"Content-Type": "application/json; charset=utf-8"}
     )
     try:
-        with urllib.request.urlopen(
-            request, timeout=TIMEOUT_S
-        ) as answer:  # http and https alone: see is_address
-            return _refusal(answer.read(1 << 16)), True
+        # http and https alone: see is_address
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT_S) as answer:
+            return _refusal(_read_within(answer)), True
     except urllib.error.HTTPError as error:
         with error:
+            if 300 <= error.code < 400:
+                return f"HTTP {error.code}: it points elsewhere, and messages are not sent after it", True
             return f"HTTP {error.code}", 400 <= error.code < 500 and error.code not in (408, 429)
     except (OSError, ValueError, HTTPException) as error:  # no route, no name, a time-out, a broken answer
         reason = getattr(error, "reason", error)
         return str(reason) or type(error).__name__, False
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A message that is posted to a redirect arrives as a question without its body, and would count as delivered."""
+
+    def redirect_request(self, *_: object) -> None:  # None: HTTPError is raised for the redirect itself
+        return None
+
+
+def _read_within(answer: HTTPResponse) -> bytes:
+    """Return the beginning of an answer: at most 64 KB, and what came in time from one that drips."""
+    until, read = time.monotonic() + TIMEOUT_S, b""
+    while len(read) < LONGEST_ANSWER and time.monotonic() < until and (piece := answer.read1(LONGEST_ANSWER)):
+        read += piece
+    return read[:LONGEST_ANSWER]
 
 
 def _refusal(answer: bytes) -> str:

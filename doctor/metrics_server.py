@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 ADDRESS = "127.0.0.1"
+MOST_AT_ONCE = 16
 LOCAL_NAMES = ("127.0.0.1", "localhost")
 """A page in a browser may point its own name at this address: what does not ask for us by ours gets nothing."""
 
@@ -38,6 +41,31 @@ def make_server(port: int, text: Callable[[], str], content_type: str) -> Thread
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's own name
             """Say nothing: a scrape every second would fill the terminal."""
 
-    server = ThreadingHTTPServer((ADDRESS, port), Handler)
-    server.daemon_threads = True
-    return server
+    return _Server((ADDRESS, port), Handler)
+
+
+class _Server(ThreadingHTTPServer):
+    """At most :data:`MOST_AT_ONCE` connections, whoever opens them and says nothing; what breaks off is no news."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._free = threading.BoundedSemaphore(MOST_AT_ONCE)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that left early is not worth a traceback in the terminal; anything else is."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)

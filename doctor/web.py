@@ -22,11 +22,14 @@ from textual_serve.server import Server
 from doctor.language import say
 from doctor.probes.process_tree import children_of
 from doctor.web_access import Access, is_local_name, is_own_origin
+from runner.text import t
 
 ADDRESS = "127.0.0.1"
 PORT = 8321
 NEXT_PORTS = 20
 """So many ports after a taken one are tried, where the user named none."""
+MOST_VIEWS = 8
+"""Each is a process of some 50 MB."""
 LEAVE_S = 3.0
 """So long a view is waited for when the server ends."""
 _TAKE_THE_KEYS = """
@@ -107,6 +110,9 @@ class GuardedServer(Server):
             return _refusal(_stale())
         if request.path == "/ws" and not is_own_origin(request.headers.get("Origin", ""), request.host):
             return _refusal(say("Another page may not use this view."))
+        if request.path == "/ws" and len(self._visits) >= MOST_VIEWS:
+            words = say(t("{count} views are open already: close one first.", count=MOST_VIEWS))
+            return web.Response(status=503, text=words + "\n")
         return None
 
     def _with_token(self, token: str, known: bool) -> web.Response:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import http.client
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from doctor.metrics_server import MOST_AT_ONCE
 from doctor.render.prometheus import metrics_text
 from runner.state import fold
 from tests.commands_run import doctor
@@ -100,6 +104,30 @@ def test_only_what_is_offered_is_answered(
     served: tuple[RunBuilder, int, subprocess.Popen[str]], path: str, host: str
 ) -> None:
     assert ask(served[1], path, host)[0] == 404
+
+
+def test_connections_that_say_nothing_or_break_off_keep_nobody_out(
+    served: tuple[RunBuilder, int, subprocess.Popen[str]],
+) -> None:
+    _, port, process = served
+    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
+    threads = int(Path(f"/proc/{process.pid}/status").read_text().partition("Threads:")[2].split()[0])
+    assert threads <= MOST_AT_ONCE + 4
+    for connection in silent:
+        connection.close()
+    for words in (
+        b"GET /metrics HTTP/1.0\r\n",
+        b"\x16\x03\x01" * 1000,
+        b"GET " + b"/" * 100_000 + b" HTTP/1.1\r\n\r\n",
+    ):
+        with socket.create_connection(("127.0.0.1", port)) as connection, suppress(OSError):
+            connection.sendall(words)
+    end = time.monotonic() + 30
+    status = 0
+    while status != 200 and time.monotonic() < end:
+        with suppress(OSError, http.client.HTTPException):
+            status = ask(port)[0]
+    assert status == 200
 
 
 def test_a_port_that_is_taken_is_named(served: tuple[RunBuilder, int, subprocess.Popen[str]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -36,8 +36,11 @@ def receiving(*answers: tuple[int, str]) -> Iterator[Receiver]:
             receiver.heads.append(dict(self.headers))
             status, body = receiver.answers.pop(0) if len(receiver.answers) > 1 else receiver.answers[0]
             self.send_response(status)
+            if 300 <= status < 400:
+                self.send_header("Location", body)
             self.end_headers()
-            self.wfile.write(body.encode())
+            with suppress(OSError):  # who asked may have heard enough
+                self.wfile.write(body.encode())
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's own name
             """Say nothing."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -58,10 +61,12 @@ def test_a_webhook_receives_the_message() -> None:
     ("answer", "tries", "says"),
     [
         ((500, "oops"), 3, "HTTP 500"), ((429, ""), 3, "HTTP 429"), ((403, "no"), 1, "HTTP 403"),
+        ((302, "http://127.0.0.1:1/elsewhere"), 1, "HTTP 302: it points elsewhere"),
+        ((301, "file:///etc/passwd"), 1, "HTTP 301"), ((307, "ftp://127.0.0.1/x"), 1, "HTTP 307"),
         ((200, '{"errcode": 93000, "errmsg": "invalid webhook url, hint: key=SECRET-KEY-0123456789abcdef"}'), 1, "errcode 93000"),
         ((200, '{"code": 19024, "msg": "Key Words Not Found"}'), 1, "Key Words Not Found"),
     ],
-    ids=["broken", "too often", "forbidden", "WeCom refuses", "Feishu refuses"],
+    ids=["broken", "too often", "forbidden", "moved", "to a file", "to ftp", "WeCom refuses", "Feishu refuses"],
 )  # fmt: skip
 def test_a_receiver_that_does_not_take_it_is_a_sentence_without_the_key(
     answer: tuple[int, str], tries: int, says: str
@@ -71,6 +76,33 @@ def test_a_receiver_that_does_not_take_it_is_a_sentence_without_the_key(
     assert len(chat.got) == tries
     assert says in str(trouble)
     assert "SECRET-KEY" not in str(trouble)
+
+
+def test_an_answer_of_megabytes_is_not_read_to_its_end() -> None:
+    with receiving((200, "x" * 10_000_000)) as chat:
+        assert outlet(f"webhook={chat.url}").deliver(MESSAGE) == []
+
+
+def test_an_answer_that_drips_for_ever_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("doctor.alert_out.TIMEOUT_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        dripping = threading.Thread(target=drip, args=(listening,), daemon=True)
+        dripping.start()
+        assert outlet(f"webhook=http://127.0.0.1:{listening.getsockname()[1]}/k").deliver(MESSAGE) == []
+        dripping.join(20)
+    assert not dripping.is_alive(), "it was hung up on"
+
+
+def drip(listening: socket.socket) -> None:
+    """Answer one question with a byte every tenth of a second, until nobody listens."""
+    connection, _ = listening.accept()
+    with connection:
+        connection.recv(1 << 16)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        with contextlib.suppress(OSError):
+            for _ in range(300):
+                time.sleep(0.1)
+                connection.sendall(b" ")
 
 
 def test_one_that_is_busy_for_a_moment_gets_it_at_the_second_try() -> None:

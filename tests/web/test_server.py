@@ -21,6 +21,8 @@ pytest.importorskip("textual_serve", reason="the [web] extra is not installed")
 
 import aiohttp
 
+from doctor.web import MOST_VIEWS
+
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Served]:
@@ -122,6 +124,30 @@ async def test_a_visitor_gets_the_view_presses_keys_and_leaves_no_process(
     await until_said(socket_, "快照")
     await socket_.close()
     assert server.wait_for_views(0) == []
+
+
+async def test_a_hundred_visits_are_not_a_hundred_processes(
+    server: Served, browser: aiohttp.ClientSession
+) -> None:
+    first = await opened(server, browser)
+    await until_said(first, "Snapshots")
+    sockets, refused = [first], 0
+    for _ in range(MOST_VIEWS + 12):
+        try:
+            sockets.append(
+                await browser.ws_connect(
+                    server.home + "/ws?width=80&height=24", headers={"Origin": server.home}
+                )
+            )
+        except aiohttp.WSServerHandshakeError as error:
+            assert error.status == 503
+            refused += 1
+    assert (len(sockets), refused) == (MOST_VIEWS, 13)
+    for socket_ in sockets:
+        await socket_.close()
+    assert server.wait_for_views(0) == []
+    again = await browser.ws_connect(server.home + "/ws?width=80&height=24", headers={"Origin": server.home})
+    await again.close()
 
 
 async def test_ctrl_c_ends_the_server_and_every_view_at_once(
