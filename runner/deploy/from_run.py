@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -86,23 +87,23 @@ def open_checkpoint(run: RunDir, folder: Path, max_length: int | None = None, at
     )
     _put(plan, folder, model)
     if plan.profile.model.lora is not None:
-        model = model.merge_and_unload()  # type: ignore[operator]
+        model = model.merge_and_unload()
     return as_trained(folder, model, tokenizer, max_length or facts.max_length)
 
 
-def _put(plan: Plan, folder: Path, model: object) -> None:
+def _put(plan: Plan, folder: Path, model: Any) -> None:
     if (folder / WEIGHTS).is_file():
         import peft
         import safetensors.torch
 
         peft.set_peft_model_state_dict(model, safetensors.torch.load_file(folder / WEIGHTS))
         return
-    FreezePlan(model, plan.profile.train.freeze)  # type: ignore[arg-type]
-    still = still_names(model)  # type: ignore[arg-type]
+    FreezePlan(model, plan.profile.train.freeze)
+    still = still_names(model)
     state = read_state(folder)
-    if state.base_sha256 and state.base_sha256 != base_hash(model, still):  # type: ignore[arg-type]
+    if state.base_sha256 and state.base_sha256 != base_hash(model, still):
         raise InputError(t("{base} is not what this run was trained on any more: its weights have another hash", base=state.base))  # fmt: skip
-    load_model(folder, model, still)  # type: ignore[arg-type]
+    load_model(folder, model, still)
 
 
 def read_run(run: RunDir) -> tuple[Plan, DataFacts]:
