@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -129,10 +130,7 @@ class CommandBench:
         return paced
 
 
-def _wait(process: object, seconds: float) -> None:
-    import subprocess
-
-    assert isinstance(process, subprocess.Popen), "a supervisor is a process"
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

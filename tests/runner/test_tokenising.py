@@ -15,11 +15,12 @@ import pytest
 
 from runner import tokenising
 from runner.encoded import Chunk, Encoded
-from runner.inputs import file_sha256
+from runner.inputs import InputError, file_sha256
 from runner.plan import decode_plan
 from runner.prepare import Stopped, prepare_data
 from runner.rundir import RunDir
 from runner.signals import StopRequest
+from runner.store import StoreWriter
 from runner.text import Text
 from runner.token_cache import TokenCache, cache_folder
 from runner.tokenising import encoded_chunks
@@ -201,6 +202,36 @@ def test_where_the_cache_is(environ: dict[str, str], expected: str) -> None:
     assert str(cache_folder(environ)) == expected
 
 
+def test_a_full_disk_is_said_with_the_way_out_and_what_was_done_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenising, "CHUNK_ROWS", 32)
+    monkeypatch.setattr(tokenising, "KEPT_EVERY_S", 0.0)
+    run = make_run(tmp_path, rows=300)
+    whole, _, _ = prepare(make_run(tmp_path, name="whole"))
+    real, added = StoreWriter.add, 0
+
+    def full(self: StoreWriter, encoded: Encoded) -> None:
+        nonlocal added
+        added += 1
+        if added == 4:
+            self.files["ids"].write(b"half a chunk")
+            raise OSError(28, "No space left on device")
+        real(self, encoded)
+
+    monkeypatch.setattr(StoreWriter, "add", full)
+    monkeypatch.setenv("DOCTOR_CACHE", "off")
+    with pytest.raises(InputError, match=r"no room .* --run-dir"):
+        prepare(run)
+    assert read_progress_of(run)["position"]["taken"] == 3 * 32
+    monkeypatch.setattr(StoreWriter, "add", real)
+    assert prepare(run)[0] == whole
+
+
+def read_progress_of(run: RunDir) -> Any:
+    return json.loads((run.path / "data.making" / "progress.json").read_bytes())
+
+
 class Dies:
     """An encoder that kills the worker it runs in, once; in the process of the test it works."""
 
@@ -216,7 +247,8 @@ class Dies:
 def test_a_worker_that_is_killed_loses_no_row() -> None:
     chunks: Iterator[Any] = iter([[(number, None)] for number in range(12)])
     encoder: Any = Dies()
-    assert list(encoded_chunks(encoder, chunks, 2)) == [[number] for number in range(12)]
+    found: list[Any] = list(encoded_chunks(encoder, chunks, 2))
+    assert found == [[number] for number in range(12)]
 
 
 def test_the_cut_of_memory_by_ids_is_bounded_by_chunks_under_way() -> None:
