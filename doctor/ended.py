@@ -73,7 +73,12 @@ def notes_of(ended: Ended, log_tail: str, lines_before: int, snapshot: Snapshot 
     for item in told[:EXPLAINED]:
         yield from _explained(item, lines_before)
     if not told and not by_signal:
-        yield _unknown(ended, last_exception(log_tail) or extract_last_error(log_tail))
+        last_error = last_exception(log_tail) or extract_last_error(log_tail)
+        yield _unknown(ended, last_error)
+        # EOFError: EOF when reading a line
+        if last_error.startswith("EOFError: EOF when reading a line"):
+            yield Note("info", t("It asked a question, and nobody can answer one: a supervised command has no keyboard. Give the answer "
+                                 "as an option or from a file: doctor run -- bash -c 'COMMAND < FILE'."), {"advice": True})  # fmt: skip
 
 
 def _by_signal(ended: Ended) -> Iterator[Note]:
@@ -93,6 +98,12 @@ def _by_signal(ended: Ended) -> Iterator[Note]:
                 "Ended by SIGKILL. Whether for memory cannot be seen here: no counter of such kills can be read."
             ),
         )
+    elif ended.was_killed and ended.returncode > 0:
+        yield Note(
+            "fail",
+            t("Ended with status 137: what it ran was ended by SIGKILL from outside (a person, a scheduler, the platform), "
+              "unless it chose that status itself. The kernel's counter of kills for memory did not move."),
+        )  # fmt: skip
     elif ended.was_killed:
         yield Note(
             "fail",

@@ -91,6 +91,10 @@ class LogProgress:
             if line.strip():
                 yield from self._line(line.decode("utf-8", "replace"))
 
+    def passed_over(self) -> None:
+        """Something was left out: what comes next begins a line, and the line before it has no end."""
+        self._rest = b""
+
     def end(self) -> Iterator[Progress]:
         """Yield what an unended last line says, and what still waited for its step."""
         yield from self.feed(b"\n")

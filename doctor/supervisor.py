@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -41,6 +41,10 @@ from runner.text import Text, t
 LOOK_EVERY_S = 0.2
 OUTPUT_EVERY_S = 10.0
 """Between two words that the log has grown, where it tells no steps."""
+A_LOOK_BYTES = 128 << 10
+"""Of the log at one look: reading more than that five times a second would take a core from the training."""
+BEHIND_BYTES = 1 << 20
+"""A log that grows faster is not read whole: so much of its end is."""
 RETRY_AFTER_S = 5.0
 LEFTOVER_GRACE_S = 10.0
 TAIL_BYTES = 64 << 10
@@ -233,23 +237,37 @@ class LogReader:
         self._offset = _size(self._path)
         self._progress = LogProgress(time.monotonic)
         self._told_at = time.monotonic()
+        self._passed_over = False
 
     def read(self) -> bool:
-        """Read what is new, at most some MB; return whether there was any. A log that was cut short by its writer is
-        read from its new end on."""
+        """Read what is new, at most some KB; return whether there was any. A log that was cut short by its writer is
+        read from its new end on, one that grows too fast near its end."""
         size = _size(self._path)
         if size <= self._offset:
             self._offset = size
             return False
         with open(self._path, "rb") as file:
+            if size - self._offset > BEHIND_BYTES:
+                self._pass_over(size - BEHIND_BYTES, file)
             file.seek(self._offset)
-            content = file.read(1 << 22)
+            content = file.read(A_LOOK_BYTES)
         self._offset += len(content)
         self._write(self._progress.feed(content))
         if time.monotonic() - self._told_at >= OUTPUT_EVERY_S:
             self._told_at = time.monotonic()
             self._supervisor._write("output", None, bytes=self._offset)
         return True
+
+    def _pass_over(self, offset: int, file: BinaryIO) -> None:
+        """Go on with the first line that begins after ``offset``, and say so once."""
+        file.seek(offset)
+        line = file.readline(A_LOOK_BYTES)
+        self._offset = offset + len(line)
+        self._progress.passed_over()
+        if not self._passed_over:
+            self._passed_over = True
+            self._supervisor._note(Note("info", t("The command writes faster than its output is read: steps told in parts of it are not counted. "
+                                                  "All of it is in trainer.log.")))  # fmt: skip
 
     def end(self) -> None:
         while self.read():
