@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import time
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import events
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -17,6 +19,7 @@ from doctor.commands import CommandError, Exit
 from doctor.language import current_language, say, use_language
 from doctor.settings import save_setting
 from doctor.tui.base_screen import BaseScreen
+from doctor.tui.line import Line
 from doctor.tui.navigation import Navigation
 from doctor.tui.source import Source
 from doctor.tui.widgets.bar import shown_bindings
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
 THEMES = ("ansi-dark", "textual-ansi")
 """First one that this textual has. The terminal's 16 colours on its own background: fewest bytes over SSH,
 right on a light terminal too, and with NO_COLOR truly without colour (other themes become greys)."""
+
+
+LAST_ANSWER_S = 2.0
 
 
 class DoctorApp(Navigation):
@@ -60,6 +66,7 @@ class DoctorApp(Navigation):
         self.clock = clock
         self.is_readonly = is_readonly
         self._first_run = run
+        self._line: Line | None = None
         self.animation_level = "none"
         self.theme = next((name for name in THEMES if name in self.available_themes), self.theme)
 
@@ -68,6 +75,26 @@ class DoctorApp(Navigation):
         await self.switch_mode("runs" if self._first_run else "check")
         if self._first_run:
             self.open_run(self._first_run)
+
+    # -- a slow line
+    @property
+    def line(self) -> Line:
+        """How far behind the terminal is."""
+        if self._line is None:
+            driver = self._driver
+            asks = driver is not None and not self.is_headless and not self.is_web
+            self._line = Line(driver.write if driver is not None and asks else None, time.monotonic)
+        return self._line
+
+    async def action_quit(self) -> None:
+        """Leave once the terminal's last answer has come: later it would stand at the shell's prompt."""
+        until = time.monotonic() + LAST_ANSWER_S
+        while not self.line.is_free() and time.monotonic() < until:
+            await asyncio.sleep(0.02)
+        await super().action_quit()
+
+    def on_cursor_position(self, event: events.CursorPosition) -> None:
+        self.line.answered()
 
     def action_language(self) -> None:
         """Change the language, here and for every later command; where the home cannot be written, here only."""

@@ -65,7 +65,7 @@ class RunScreen(RunActs):
         """Look at the run's files, unless nobody watches or the last look is still on its way."""
         if self._is_polling and self.live is None:
             self.query_one("#run-head", Rows).redraw()  # how far a long run is read
-        if self._is_polling or self.is_paused or not self.is_current:
+        if self._is_polling or self.is_paused or not self.is_current or not self.doctor.line.is_free():
             return
         self._is_polling = True
         self._read()
@@ -91,6 +91,7 @@ class RunScreen(RunActs):
         if self.moment is None:
             self.show_live()
         self.query_one(TimeBar).show_time()
+        self.call_after_refresh(self.doctor.line.ask)
 
     @on(PastRead)
     def _show_past(self, message: PastRead) -> None:
