@@ -148,7 +148,7 @@ class Ranks:
             return True
         store: Any = dist.distributed_c10d._get_default_store()
         self._waits += 1
-        machine = self.rank - self.place.local_rank if everywhere else 0
+        machine = self.place.preparer if everywhere else 0
         name = f"doctor/wait/{self._waits}/{machine}"
         if self.place.prepares if everywhere else self.is_first:
             try:
@@ -167,8 +167,9 @@ class Ranks:
         return True
 
     def leave(self) -> None:
-        """Part from the others, when all have come here."""
+        """Part from the others, when all have come here: where they meet lies on rank 0's machine, or in it."""
         if self.size > 1 and dist.is_initialized():
+            dist.barrier()
             dist.destroy_process_group()
 
 

@@ -135,7 +135,7 @@ def _outcome(
     try:
         ranks = Ranks(place, plan.settings.device, plan.profile.parallel.timeout_s)
         finished = run_training(plan, run, journal, stop, resume, approximate, ranks)
-        ranks.leave()
+        ranks.leave()  # after an error the others are not waited for: they may not come
     except Stopped:
         return {"outcome": "stopped", "exit_code": EXIT_SAVED}
     except NonFiniteError as error:

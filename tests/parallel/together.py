@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 import torch
 
+from runner.events import read_events
+from runner.rank_env import RankPlace
 from runner.rundir import RunDir
+from runner.session import run_session
+from runner.signals import StopRequest
 from tests.runner.tiny import copy_code
 
 FEW = ["train.epochs=1", "model.dropout=0.0", "train.checkpoint_every=7"]
@@ -62,3 +69,53 @@ def furthest(one: Path, other: Path) -> float:
 
 def overrides(*more: str) -> Sequence[str]:
     return [*FEW, *more]
+
+
+# -- ranks without torchrun: forked from a server that has imported everything, each is there in a moment
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["runner.trainer"])
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _one_rank(path: str, place: RankPlace, port: int, flags: tuple[bool, bool], loss_folder: str) -> None:
+    os.environ |= {
+        "RANK": str(place.rank), "WORLD_SIZE": str(place.size), "LOCAL_RANK": str(place.rank),
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo",
+    }  # fmt: skip
+    sys.path.append(loss_folder)
+    stop = StopRequest.install()
+    sys.exit(run_session(path, flags[0], stop, flags[1], place))
+
+
+def train_ranks(
+    run: RunDir, size: int, resume: bool = False, approximate: bool = False, timeout_s: float = 90
+) -> list[int]:
+    """Train ``run`` in ``size`` processes and return their exit codes."""
+    port = free_port()
+    flags = (resume, approximate)
+    ranks = [
+        _FORKS.Process(
+            target=_one_rank,
+            args=(str(run.path), RankPlace(rank=rank, size=size, local_rank=rank, local_size=size), port, flags,
+                  str(run.path.parent)),
+        )
+        for rank in range(size)
+    ]  # fmt: skip
+    for process in ranks:
+        process.start()
+    for process in ranks:
+        process.join(timeout_s)
+        if process.is_alive():
+            process.kill()
+    return [-1 if process.exitcode is None else process.exitcode for process in ranks]
+
+
+def steps(run: RunDir, rank: int = 0) -> list[dict[str, Any]]:
+    """Return the data of a rank's step events."""
+    path = run.events / f"trainer-{rank}.jsonl"
+    return [event.data for event, _ in read_events(path) if event.kind == "step"]
