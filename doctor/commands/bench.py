@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +44,8 @@ def run(namespace: argparse.Namespace) -> int:
     from runner.profile import ProfileError
 
     _refuse(namespace)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: the run under way ends with us
+        signal.signal(number, signal.default_int_handler)
     try:
         found = _command(namespace) if namespace.command is not None else _profile(namespace)
         code = show(found, namespace)

@@ -54,21 +54,25 @@ def test_a_profile_is_measured_in_pairs_on_the_same_samples_with_the_same_loss(p
 
 
 @pytest.mark.train
-def test_ctrl_c_keeps_what_was_measured_and_leaves_no_process(profile: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_stop_keeps_what_was_measured_and_leaves_no_process(profile: Path, number: signal.Signals) -> None:
+    (profile.parent / "tmp").mkdir()
     argv = [sys.executable, "-m", "doctor", "bench", str(profile), "--levers", "padding,bucketing", "--steps", "2", "--pairs", "6", "--json", "--python", sys.executable]  # fmt: skip
-    child = subprocess.Popen(argv, cwd=profile.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)  # fmt: skip
+    child = subprocess.Popen(argv, cwd=profile.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                             env={**os.environ, "TMPDIR": str(profile.parent / "tmp")})  # fmt: skip
     assert child.stderr is not None and child.stdout is not None
     for line in child.stderr:
         if "bucketing" in line:
             break
     time.sleep(0.5)
-    child.send_signal(signal.SIGINT)
+    child.send_signal(number)
     found: Any = json.loads(child.stdout.read())
     child.wait()
     assert "interrupted" in found["stopped"]["msgid"]
     assert next(row for row in found["rows"] if row["name"] == "padding")["runs"] == 1
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
-    assert not [line for line in listed.splitlines() if "bench_steps.py" in line and str(profile.parent) in line]  # fmt: skip
+    assert str(profile.parent) not in "".join(line for line in listed.splitlines() if "bench_steps.py" in line)  # fmt: skip
+    assert not list((profile.parent / "tmp").glob("doctor-bench-*"))
 
 
 def test_a_command_is_compared_by_the_steps_its_log_tells(tmp_path: Path) -> None:

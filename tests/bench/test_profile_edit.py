@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-
 from doctor.bench_write import write_winners
 from doctor.launch import LaunchError
 from doctor.profile_edit import with_keys

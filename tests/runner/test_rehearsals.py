@@ -13,6 +13,7 @@ from runner.events import EventWriter
 from runner.journal import Journal
 from runner.memory_probe import worst_samples
 from runner.plan import decode_plan
+from runner.rehearsal import rehearse
 from runner.rundir import RunDir
 from runner.signals import StopRequest
 from runner.trainer import Trainer
@@ -51,7 +52,7 @@ def test_short_memory_shows_before_the_first_step_and_the_batch_is_cut_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = make_run(tmp_path, ["train.epochs=1", "train.memory_probe=true"])
-    real = runner.memory_probe.rehearse
+    real = rehearse
     tried: list[int] = []
 
     def short_of_memory(bench: Any, batch: Any) -> None:
