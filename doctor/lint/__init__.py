@@ -303,4 +303,15 @@ def _notebook_code(source: str) -> str:
         for cell in cells
         if isinstance(cell, dict) and cell.get("cell_type") == "code"
     ]
-    return "\n\n".join(code)
+    return "\n\n".join(map(_without_other_languages, code))
+
+
+# %%bash   %%html   %%writefile train.py
+_CELL_MAGIC = re.compile(r"\s*%%(\w+)")
+_AROUND_PYTHON = ("time", "timeit", "capture", "prun")
+
+
+def _without_other_languages(cell: str) -> str:
+    """Return a cell, or as many empty lines where its first line hands it to another program."""
+    match = _CELL_MAGIC.match(cell)
+    return cell if match is None or match[1] in _AROUND_PYTHON else "\n" * cell.count("\n")

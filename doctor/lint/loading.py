@@ -77,17 +77,10 @@ def _used_as_a_mapping(script: Script, node: ast.Subscript) -> bool:
 
 
 def _objects_read_from(script: Script, call: Call) -> list[str]:
-    names = {
-        name
-        for (scope, name), values in script.assigned.items()
-        for _, value in values
-        if value is call.node and (scope == call.scope or "." in name)
-    }
+    names = _names_of(script, call)
     read = []
-    for node in ast.walk(script.tree):
-        if isinstance(node, ast.Subscript) and (
-            node.value is call.node or script.resolve(node.value) in names
-        ):
+    for node in script.subscripts:
+        if node.value is call.node or script.resolve(node.value) in names:
             key = node.slice.value if isinstance(node.slice, ast.Constant) else None
             plain = key in _MAYBE_PLAIN and _used_as_a_mapping(script, node)
             if key in _OBJECT_KEYS and not plain:
@@ -97,27 +90,20 @@ def _objects_read_from(script: Script, call: Call) -> list[str]:
 
 def _used_as_a_model(script: Script, call: Call) -> bool:
     """``model = torch.load(path)`` and then ``model.eval()`` or ``model(x)``: a pickled module, not a state dict."""
-    names = {
-        name
-        for (scope, name), values in script.assigned.items()
-        for _, value in values
-        if value is call.node and (scope == call.scope or "." in name)
-    }
-    chained = any(
-        isinstance(other.node.func, ast.Attribute)
-        and other.node.func.value is call.node
-        and other.method in ("eval", "train")
-        for other in script.calls
-    )
-    used = any(
-        (
-            other.receiver in names
-            and other.method in ("eval", "train", "parameters", "named_parameters", "state_dict", "predict")
-        )
-        or other.name in names
-        for other in script.calls
-    )
-    return chained or used
+    names = _names_of(script, call)
+    around = script.parents.get(id(call.node))
+    chained = isinstance(around, ast.Attribute) and around.attr in ("eval", "train")
+    used = any(script.methods_called.get(name, set()) & _OF_A_MODEL for name in names)
+    return chained or used or bool(names & script.methods_called.get("", set()))
+
+
+_OF_A_MODEL = {"eval", "train", "parameters", "named_parameters", "state_dict", "predict"}
+
+
+def _names_of(script: Script, call: Call) -> set[str]:
+    """Return the variables that are given what ``call`` returns."""
+    places = script.names_given.get(id(call.node), [])
+    return {name for scope, name in places if scope == call.scope or "." in name}
 
 
 def _whole_model(call: Call) -> Problem:

@@ -143,6 +143,28 @@ class Script:
         return call.name in self.bases
 
     @cached_property
+    def subscripts(self) -> tuple[ast.Subscript, ...]:
+        return tuple(node for node in ast.walk(self.tree) if isinstance(node, ast.Subscript))
+
+    @cached_property
+    def names_given(self) -> dict[int, list[tuple[Scope, str]]]:
+        """Identity of a value -> the (scope, variable) pairs that it was given to."""
+        given: dict[int, list[tuple[Scope, str]]] = {}
+        for place, values in self.assigned.items():
+            for _, value in values:
+                given.setdefault(id(value), []).append(place)
+        return given
+
+    @cached_property
+    def methods_called(self) -> dict[str, set[str]]:
+        """Receiver as written -> the methods that are called on it; under "" the names that are called."""
+        called: dict[str, set[str]] = {}
+        for call in self.calls:
+            called.setdefault(call.receiver, set()).add(call.method)
+            called.setdefault("", set()).add(call.name)
+        return called
+
+    @cached_property
     def parents(self) -> dict[int, ast.AST]:
         """Identity of a node -> the node it stands in."""
         return {id(child): node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
@@ -194,19 +216,41 @@ def decodable(source: str) -> str:
     return source if source.isascii() else _UNDECODABLE.sub("\ufffd", source)
 
 
+def _parsed(lines: list[str], path: str) -> ast.Module:
+    try:
+        return ast.parse("\n".join(lines) + "\n", filename=path)
+    except MemoryError:  # what the parser of some releases says of a hundred thousand brackets
+        raise RecursionError("it is nested too deeply") from None
+
+
+# files = !ls *.txt     out = %time f()
+_GIVEN_BY_MAGIC = re.compile(r"(\s*[A-Za-z_][\w, ]*=\s*)[!%][\w(./~].*")
+
+
+def without_magic(line: str) -> str:
+    """Return a line of a notebook as Python: its magics (``%pip``, ``!nvidia-smi``, ``x = !ls``, ``model?``) do nothing."""
+    if match := _GIVEN_BY_MAGIC.fullmatch(line):
+        return f"{match[1]}None"
+    bare = line.strip()
+    if bare.startswith(("%", "!", "?")) or (bare.endswith("?") and not bare.startswith("#")):
+        return line[: len(line) - len(line.lstrip())] + "pass"
+    return line
+
+
 def parse(source: str, path: str) -> Script:
     """Parse ``source``; where it does not parse, without the magics of a notebook (``%pip``, ``!nvidia-smi``).
 
     Raises:
         SyntaxError: it is not Python that this interpreter reads; the error names line and column.
+        RecursionError: it is nested too deeply.
     """
     text = source.lstrip("\ufeff")
     lines = decodable(text).split("\n")
     try:
-        tree = ast.parse("\n".join(lines) + "\n", filename=path)
+        tree = _parsed(lines, path)
     except SyntaxError:
-        lines = ["" if line.lstrip().startswith(("%", "!")) else line for line in lines]
-        tree = ast.parse("\n".join(lines) + "\n", filename=path)
+        lines = [without_magic(line) for line in lines]
+        tree = _parsed(lines, path)
     script = Script(tree, path, lines)
     if not text.isascii():
         script.undecodable = tuple(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cProfile
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,8 @@ import pytest
 
 from doctor.commands.reading import script_or_complaint
 from doctor.judge import judge
-from doctor.lint import lint_source
+from doctor.lint import lint_source, read_script
+from doctor.lint.script import without_magic
 from doctor.model import Facts, Python, Snapshot, ok
 from doctor.purpose import judge_for_script
 from doctor.render.text import brief_line
@@ -41,8 +44,9 @@ def test_what_the_interpreter_cannot_read_is_a_failure(python: str | None, level
 
 
 def test_a_cell_of_another_language_is_no_failure() -> None:
-    notebook = '{"cells": [{"cell_type": "code", "source": ["%%bash\\n", "for f in *; do echo $f; done"]}]}'
-    (found,) = lint_source(notebook, {}, "a.ipynb", machine(OURS))
+    bash = '{"cells": [{"cell_type": "code", "source": ["%%bash\\n", "for f in *; do echo $f; done"]}]}'
+    assert lint_source(bash, {}, "a.ipynb", machine(OURS)) == []
+    (found,) = lint_source(bash.replace("%%bash", "# R"), {}, "a.ipynb", machine(OURS))
     assert found.level == "unknown"
 
 
@@ -101,3 +105,46 @@ def test_a_comment_in_another_encoding_counts_from_python_3_11_on(
     path.write_bytes("x = 1  # 训练\n".encode("gbk"))
     (found,) = lint_source(script_or_complaint(path), {}, "train.py", machine(python))
     assert (found.id, found.level) == ("script-not-decodable", level)
+
+
+@pytest.mark.parametrize(
+    ("line", "python"),
+    [
+        ("files = !ls *.txt", "files = None"),
+        ("out, err = %time f()", "out, err = None"),
+        ("    !nvidia-smi", "    pass"),
+        ("%pip install torch", "pass"),
+        ("model.fit?", "pass"),
+        ("x = a % b", "x = a % b"),
+        ("# why?", "# why?"),
+    ],
+)
+def test_a_magic_does_nothing(line: str, python: str) -> None:
+    assert without_magic(line) == python
+
+
+def test_cells_for_other_programs_are_left_out() -> None:
+    cells = ["%%bash\nls | grep x\n", "if gpu:\n    !nvidia-smi\n", "%%time\nimport torch\nx = !ls\n"]
+    tree = {"cells": [{"cell_type": "code", "source": cell} for cell in cells], "nbformat": 4}
+    script = read_script(json.dumps(tree), "a.ipynb")
+    assert script.imports == {"torch": "torch"}
+
+
+def test_what_the_parser_has_no_memory_for_is_nested_too_deeply() -> None:
+    (found,) = lint_source("x = " + "-" * 200_000 + "1", path="deep.py")
+    assert (found.id, found.level) == ("syntax-error", "unknown")
+
+
+def test_a_script_of_many_loads_is_read_in_time_that_grows_with_it() -> None:
+    """Steps counted, not seconds: ten times the script may take no more than twenty times as many."""
+
+    def steps(loads: int) -> int:
+        source = "import torch\n" + "\n".join(
+            f"def f{n}():\n    return torch.load('a')" for n in range(loads)
+        )
+        profile = cProfile.Profile()
+        profile.runcall(lint_source, source, {"torch": "2.6.0"})
+        return sum(row.callcount for row in profile.getstats())
+
+    lint_source("x = 1")
+    assert steps(300) < 20 * steps(30)
