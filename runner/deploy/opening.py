@@ -6,12 +6,14 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 import transformers
 
 from runner.choices import parse_release
 from runner.deploy.adapter_folder import ADAPTER, open_base
 from runner.deploy.place import CARD
+from runner.deploy.records import REPORT, Exported
 from runner.deploy.session import open_session, require_onnx
 from runner.deploy.trained import OnnxModel, Trained
 from runner.durable import MANIFEST, what_is_wrong
@@ -99,9 +101,17 @@ def open_onnx(path: Path, max_length: int | None = None) -> OnnxModel:
         raise not_a_model(path, error) from error
     _pad_somehow(config, tokenizer)
     names = tuple(one.name for one in session.get_inputs())
-    length = _longest(max_length, config, tokenizer)
+    length = _longest(max_length or _exported_length(path.parent), config, tokenizer)
     kind, _ = kind_of(path.parent, config)
     return OnnxModel(path.parent, config, session, tokenizer, kind, length, names)
+
+
+def _exported_length(folder: Path) -> int | None:
+    """Return where the torch model cut its texts, as the export noted it; None: the file is not of our export."""
+    try:
+        return msgspec.json.decode((folder / REPORT).read_bytes(), type=Exported).max_length
+    except (OSError, msgspec.MsgspecError):
+        return None
 
 
 def check_folder(folder: Path) -> None:

@@ -137,6 +137,18 @@ def test_answers_are_the_same_from_torch_and_from_onnx(tmp_path: Path) -> None:
         assert one["score"] == pytest.approx(other["score"], abs=1e-5)
 
 
+def test_both_cut_long_texts_at_the_same_place(tmp_path: Path) -> None:
+    """In training texts were cut at 8 tokens; the model itself would take 64."""
+    folder = save_model(tmp_path / "model", "AutoModelForSequenceClassification")
+    exported(folder, tmp_path / "onnx", exporter="torchscript", max_length=8)
+    long = [Row("good film " * 3 + "bad not " * 20, "", None)]
+    (ours,) = answer_rows(open_trained(folder, 8), long, 3)
+    (theirs,) = answer_rows(open_onnx(tmp_path / "onnx" / "model.onnx"), long, 3)
+    assert ours["score"] == pytest.approx(theirs["score"], abs=1e-6)
+    (whole,) = answer_rows(open_trained(folder), long, 3)
+    assert whole["score"] != pytest.approx(ours["score"], abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("words", "operator"),
     [
