@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -49,7 +50,9 @@ def evaluate(
             denominator += data.task.denominator(batch["labels"])
             metrics.update(logits, batch["labels"])
     loss_sum, denominator = ranks.summed(loss_sum, denominator)
-    result = {"loss": loss_sum / denominator, **added_up(ranks.gathered(metrics)).result()}
+    # Held-out rows that all weigh nothing (a class that no training row has, with balanced weights) have no mean.
+    loss = loss_sum / denominator if denominator else math.nan
+    result = {"loss": loss, **added_up(ranks.gathered(metrics)).result()}
     return Evaluation(metrics=result, samples=len(order), seconds=time.monotonic() - started)
 
 

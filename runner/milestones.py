@@ -73,7 +73,9 @@ def take_in(bench: Workbench, metrics: dict[str, float]) -> bool:
     value = metrics[counted.main]
     better = state.best_value is None or (value > state.best_value) == counted.larger_is_better
     best = math.isfinite(value) and better and value != state.best_value
-    state.evaluated_at, state.metrics = state.windows_done, metrics
+    # JSON holds no NaN: a checkpoint with one could not be read again. The event says it.
+    finite = {name: number for name, number in metrics.items() if math.isfinite(number)}
+    state.evaluated_at, state.metrics = state.windows_done, finite
     if best:
         state.best_value, state.best_window, state.evaluations_since_best = value, state.windows_done, 0
     else:

@@ -136,3 +136,23 @@ def test_an_evaluation_under_way_is_left_when_asked_to_stop(tmp_path: Path) -> N
     trainer.stop = Asked()
     assert evaluate_if_due(trainer) is False
     assert events(run, "evaluation") == [] and trainer.state.evaluated_at != 10
+
+
+def test_held_out_rows_that_weigh_nothing_have_no_loss_and_end_no_run(tmp_path: Path) -> None:
+    """With balanced weights a class without a training row weighs 0: a mean over such rows alone divides by nothing."""
+    from runner.checkpoint import read_state
+
+    (tmp_path / "held.csv").write_text("text,label\n" + "".join(f"odd words {n},2\n" for n in range(6)))
+    run = make_run(
+        tmp_path,
+        [
+            f"data.eval={tmp_path / 'held.csv'}",
+            'data.labels=["0", "1", "2"]',
+            "train.class_weights=balanced",
+            "train.steps=2",
+        ],
+    )
+    assert train(run) == 0
+    evaluation = events(run, "evaluation")[-1].data
+    assert evaluation["loss"] == "nan" and evaluation["accuracy"] == 0.0
+    assert read_state(run.checkpoint(2)).metrics == {"accuracy": 0.0, "f1_macro": 0.0}
