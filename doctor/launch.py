@@ -20,19 +20,13 @@ import runner
 from doctor.detached import start_detached
 from doctor.machine import encode_snapshot
 from doctor.model import Snapshot
+from doctor.start_errors import LaunchError as LaunchError
+from doctor.together import SlurmTask, Together, keep
 from doctor.trainer_pid import mark_of, trainer_alive, write_mark
 from runner.alert_settings import AlertsSection, write_settings
 from runner.plan import Plan, decode_plan, encode_plan
 from runner.rundir import RunDir, new_run_name, runs_home
 from runner.text import Text, t
-
-
-class LaunchError(Exception):
-    """A run cannot be made or started. ``text`` says why and what to do."""
-
-    def __init__(self, text: Text) -> None:
-        super().__init__(str(text))
-        self.text = text
 
 
 @dataclass
@@ -127,21 +121,31 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def start_run(
-    run: RunDir, python: str, resume: bool = False, with_sampler: bool = True, approximate: bool = False
+    run: RunDir,
+    python: str,
+    resume: bool = False,
+    with_sampler: bool = True,
+    approximate: bool = False,
+    together: Together | None = None,
+    task: SlurmTask | None = None,
 ) -> StartedRun:
     """Start the trainer of a prepared run, and the sampler beside it.
 
-    ``approximate``: also where it cannot go on to the bit.
+    ``approximate``: also where it cannot go on to the bit. ``together``: in several processes. ``task``: as the first rank
+    of those that SLURM starts.
 
     Raises:
         LaunchError: another trainer writes there, or the interpreter does not start.
     """
     lock = take_lock(run)
     try:
-        process = _start_trainer(run, python, resume, lock, approximate)
+        process = _start_trainer(run, python, _flags(resume, approximate, together), lock, task)
+        keep(run, together)
     finally:
         if lock is not None:
             os.close(lock)  # the trainer holds its own copy; ours would outlive it
+    if task is not None:
+        (run.path / f".started-{task.step}").touch()  # the other tasks wait for it
     mark = mark_of(process.pid)
     if mark is not None:
         write_mark(run.trainer_pid, mark)
@@ -207,22 +211,22 @@ def _taken(run: RunDir) -> Text:
     return t("a trainer is already at work in {path}; see it with: doctor watch {path}", path=str(run.path))
 
 
-def _start_trainer(
-    run: RunDir, python: str, resume: bool, lock: int | None, approximate: bool = False
-) -> subprocess.Popen[bytes]:
-    plan = decode_plan(run.plan.read_bytes())
-    argv = [
-        python,
-        "-u",
-        str(run.code / "runner" / "__main__.py"),
-        str(run.path),
+def _flags(resume: bool, approximate: bool, together: Together | None) -> list[str]:
+    return [
         *(["--resume"] if resume else []),
         *(["--approximate"] if approximate else []),
+        *(together.flags if together else []),
     ]
+
+
+def _start_trainer(
+    run: RunDir, python: str, flags: list[str], lock: int | None, task: SlurmTask | None = None
+) -> subprocess.Popen[bytes]:
+    plan = decode_plan(run.plan.read_bytes())
+    argv = [python, "-u", str(run.code / "runner" / "__main__.py"), str(run.path), *flags]
+    environment = trainer_environment(plan, os.environ) | (task.variables if task else {})
     try:
-        return start_detached(
-            argv, run.trainer_log, environment=trainer_environment(plan, os.environ), lock=lock
-        )
+        return start_detached(argv, run.trainer_log, environment=environment, lock=lock)
     except OSError as error:
         why = error.strerror or str(error)
         raise LaunchError(
@@ -237,7 +241,8 @@ def trainer_environment(plan: Plan, environ: Mapping[str, str]) -> dict[str, str
 
 def _start_sampler(started: StartedRun) -> None:
     try:
-        started.sampler = start_sampler(started.run, started.process.pid)
+        several = ("--ranks",) if (started.run.path / "start.json").exists() else ()
+        started.sampler = start_sampler(started.run, started.process.pid, *several)
     except OSError as error:
         started.sampler_why = sampler_trouble(error)
 

@@ -14,6 +14,7 @@ from doctor.machine import load_snapshot, with_facts
 from doctor.machine_facts import run_environment, workload_of
 from doctor.model import Finding, Report, Snapshot
 from doctor.needs import missing_needs
+from doctor.together import SlurmTask, Together, kept
 from doctor.trainer_pid import signal_trainer, trainer_alive
 from runner.alert_settings import OFF, AlertsSection, read_alerts
 from runner.command_plan import decode_command, is_command
@@ -135,19 +136,33 @@ def missing_files(profile: Profile) -> list[Text]:
     ]
 
 
-def begin(planned: PlannedRun, run_dir: Path | None = None, with_sampler: bool = True) -> StartedRun:
-    """Make the run directory of a planned run and start it. Raises LaunchError."""
+def begin(
+    planned: PlannedRun,
+    run_dir: Path | None = None,
+    with_sampler: bool = True,
+    together: Together | None = None,
+    task: SlurmTask | None = None,
+) -> StartedRun:
+    """Make the run directory of a planned run and start it, in several processes where wanted. Raises LaunchError."""
     if not planned.python:
         raise LaunchError(t("no Python was found to train with; name one with --python PATH"))
     path = run_dir or new_run_dir(planned.plan.run_name_base)
-    run = prepare_run(planned.plan, planned.snapshot, path, planned.alerts)
-    return start_run(run, planned.python, with_sampler=with_sampler)
+    run = prepare_run(
+        planned.plan, planned.snapshot, together.run_dir(path) if together else path, planned.alerts
+    )
+    return start_run(run, planned.python, with_sampler=with_sampler, together=together, task=task)
 
 
 def resume(
-    run: RunDir, python: str | None = None, with_sampler: bool = True, approximate: bool = False
+    run: RunDir,
+    python: str | None = None,
+    with_sampler: bool = True,
+    approximate: bool = False,
+    together: Together | None = None,
+    task: SlurmTask | None = None,
 ) -> StartedRun:
-    """Go on with a run where its last checkpoint left it; ``approximate``: also where that is not exact.
+    """Go on with a run where its last checkpoint left it; ``approximate``: also where that is not exact. Unless told
+    otherwise with as many processes as before.
 
     Raises:
         LaunchError: it is running here or seems to run elsewhere, it is complete, or no interpreter is known.
@@ -177,8 +192,9 @@ def resume(
               run=run.name, seconds=round(quiet_s))
         )  # fmt: skip
     return start_run(
-        run, python or recorded_python(run), resume=True, with_sampler=with_sampler, approximate=approximate
-    )
+        run, python or recorded_python(run), resume=True, with_sampler=with_sampler, approximate=approximate,
+        together=together or (None if task else kept(run)), task=task,
+    )  # fmt: skip
 
 
 def refuse_command(run: RunDir) -> None:

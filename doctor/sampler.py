@@ -47,6 +47,7 @@ class Sampler:
         silence_s: float = 60.0,
         with_stacks: bool = True,
         supervised: bool = False,
+        ranks: bool = False,
     ) -> None:
         stat = read_stat(pid)
         self.run = run
@@ -60,6 +61,8 @@ class Sampler:
         self.pace = Pace(rate=starting_rate(stat.threads if stat else 0))
         self.with_stacks = with_stacks
         self._busiest = BusiestPython(pid)
+        self._looks_below = supervised or ranks
+        """The process itself does not compute: those below it do."""
         self.supervised = supervised
         """Whoever started the process reaps it, and says itself how it ended."""
         self.window: Window | None = None
@@ -129,7 +132,7 @@ class Sampler:
 
     def _who_trains(self) -> int:
         """Return whose stacks are taken: our own trainer's, or what computes below a command of the user's."""
-        return self._busiest.find() if self.supervised else self.pid
+        return self._busiest.find() if self._looks_below else self.pid
 
     def _write_stacks(self, sample: Sample) -> None:
         frames = [
@@ -243,6 +246,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--silence-s", type=float, default=60.0)
     parser.add_argument("--no-stacks", action="store_true")
     parser.add_argument("--supervised", action="store_true")
+    parser.add_argument("--ranks", action="store_true", help="the process starts others, which train together")
     options = parser.parse_args(argv)
     run = RunDir(options.run_dir.absolute())
     if not run.events.is_dir():
@@ -250,7 +254,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     with contextlib.suppress(OSError):
         os.nice(5)
-    sampler = Sampler(run, options.pid, options.silence_s, not options.no_stacks, options.supervised)
+    sampler = Sampler(
+        run, options.pid, options.silence_s, not options.no_stacks, options.supervised, options.ranks
+    )
     _write_pid(run)
 
     def stop(number: int, frame: object) -> None:

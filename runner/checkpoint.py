@@ -19,6 +19,7 @@ from runner.durable import what_is_wrong
 from runner.optim import parameter_names
 from runner.ranks import Ranks
 from runner.rundir import RunDir
+from runner.sharded import own_part, whole
 from runner.train_state import TrainState
 
 MODEL, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
@@ -33,22 +34,30 @@ class Copy(msgspec.Struct):
 
 
 def take_copy(
-    state: TrainState, model: torch.nn.Module, optimizer: Any, left_out: Collection[str] = ()
+    state: TrainState,
+    model: torch.nn.Module,
+    optimizer: Any,
+    left_out: Collection[str] = (),
+    keep: bool = True,
 ) -> Copy:
-    """Return the run as it is now, without the weights named in ``left_out``."""
+    """Return the run as it is now, without the weights named in ``left_out``.
+
+    Of a model that is cut into parts all ranks call this, and those without ``keep`` get nothing of it.
+    """
     held = {name: tensor for name, tensor in model.state_dict().items() if name not in left_out}
-    tensors, aliases = untied(held)
+    tensors, aliases = untied(held) if state.strategy != "fsdp" else untied_parts(held, model)
     own = msgspec.json.decode(msgspec.json.encode(state), type=TrainState)
     own.aliases = aliases
     moments: dict[str, torch.Tensor] = {}
     names = parameter_names(optimizer)
     for index, values in optimizer.state_dict()["state"].items():
-        moments.update({f"{names[index]}|{key}": _cpu_copy(value) for key, value in values.items()})
-    return Copy(own, {name: _cpu_copy(tensor) for name, tensor in tensors.items()}, moments)
+        moments.update({f"{names[index]}|{key}": _cpu_copy(value, keep) for key, value in values.items()})
+    return Copy(own, {name: _cpu_copy(tensor, keep) for name, tensor in tensors.items()}, moments)
 
 
-def _cpu_copy(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().to("cpu", copy=True).contiguous()
+def _cpu_copy(tensor: torch.Tensor, keep: bool) -> torch.Tensor:
+    full = whole(tensor.detach())
+    return full.to("cpu", copy=True).contiguous() if keep else torch.empty(0)
 
 
 def untied(tensors: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
@@ -64,6 +73,19 @@ def untied(tensors: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], d
             first[key] = name
             kept[name] = tensor
     return kept, aliases
+
+
+def untied_parts(
+    tensors: dict[str, torch.Tensor], model: torch.nn.Module
+) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """As :func:`untied`, of a model cut into parts: a rank's part of a weight may be empty, so the parameters themselves
+    are asked whether they are one."""
+    first: dict[int, str] = {}
+    aliases: dict[str, str] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        if name in tensors and first.setdefault(id(parameter), name) != name:
+            aliases[name] = first[id(parameter)]
+    return {name: tensor for name, tensor in tensors.items() if name not in aliases}, aliases
 
 
 def write_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:
@@ -113,10 +135,15 @@ def load_model(folder: Path, model: torch.nn.Module, left_out: Collection[str] =
     Raises:
         RuntimeError: it holds other weights than the model has.
     """
+    put_weights(whole_tensors(folder), model, left_out)
+
+
+def whole_tensors(folder: Path) -> dict[str, torch.Tensor]:
+    """Return a checkpoint's weights, tied ones under all their names."""
     tensors = safetensors.torch.load_file(folder / MODEL, device="cpu")
     for name, kept in read_state(folder).aliases.items():
         tensors[name] = tensors[kept]
-    put_weights(tensors, model, left_out)
+    return dict(tensors)
 
 
 def put_weights(
@@ -133,10 +160,11 @@ def load_optimizer(folder: Path | None, optimizer: Any, ranks: Ranks | None = No
     """Put the checkpoint's moments into ``optimizer``, parameter by parameter, so that memory does not
     double. Of several ranks the first has the folder, and tells the others."""
     names = {name: index for index, name in enumerate(parameter_names(optimizer))}
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Any]] = {}
     found = _moments(folder) if folder is not None else iter(())
     for name, key, tensor in found if ranks is None or ranks.size == 1 else shared_moments(found, ranks):
-        state.setdefault(names[name], {})[key] = tensor
+        state.setdefault(names[name], {})[key] = own_part(tensor, parameters[names[name]])
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 

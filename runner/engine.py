@@ -5,6 +5,7 @@ between backward and update must be ours to see: unscale, look, clip, step.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import time
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 
 from runner.choices import Settings
-from runner.parallel import keeping_gradients
+from runner.parallel import keeping_gradients, replicated
 from runner.placement import Placed
 
 LOWEST_SCALE = 1.0
@@ -25,14 +26,28 @@ class Engine:
     def __init__(self, placed: Placed, settings: Settings) -> None:
         self.placed, self.device = placed, placed.device
         # Shapes are dynamic from the start: bucketed batches have many lengths, each of which would compile again.
-        self.model: Any = (
-            torch.compile(placed.model, dynamic=True) if settings.compile is True else placed.model
-        )
+        self._compiles = settings.compile is True
+        self.model: Any = torch.compile(placed.model, dynamic=True) if self._compiles else placed.model
         self.precision = settings.precision
         self.pins = placed.device.type == "cuda" and settings.pin_memory
         """Batches come in page-locked memory."""
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=settings.precision == "fp16")
         self._parameters = [parameter for parameter in placed.bare.parameters() if parameter.requires_grad]
+
+    def agreement(self) -> contextlib.AbstractContextManager[None]:
+        """As :meth:`runner.ranks.Ranks.agreement`, for passes. Of a model cut into parts they meet the others throughout,
+        so nothing can be agreed on before."""
+        return contextlib.nullcontext() if self.placed.strategy == "fsdp" else self.placed.ranks.agreement()
+
+    def meet_anew(self) -> None:
+        """Begin the exchange between ranks afresh: where one broke off after its forward pass, the others would take their
+        next backward pass for the one they had announced."""
+        if self.placed.strategy != "ddp":
+            return
+        self.model, self.placed = None, dataclasses.replace(self.placed, model=None)
+        gc.collect()  # the old wrapper takes its hooks off the parameters when it goes
+        self.placed = dataclasses.replace(self.placed, model=replicated(self.placed.bare, self.device))
+        self.model = torch.compile(self.placed.model, dynamic=True) if self._compiles else self.placed.model
 
     @property
     def bare_model(self) -> Any:
@@ -75,13 +90,16 @@ class Engine:
         return off
 
     def backward(self, loss: torch.Tensor) -> None:
+        if self.placed.strategy == "fsdp":
+            loss = loss * self.placed.processes  # it takes the mean over the ranks where a sum is wanted
         self.scaler.scale(loss).backward()
 
     def gradient_norm(self, optimizer: Any, clip_norm: float) -> torch.Tensor:
         """Unscale the gradients once, clip them together, and return their norm before clipping."""
         self.scaler.unscale_(optimizer)
         limit = clip_norm or float("inf")
-        return torch.nn.utils.clip_grad_norm_(self._parameters, limit)
+        norm = torch.nn.utils.clip_grad_norm_(self._parameters, limit)
+        return norm.full_tensor() if self.placed.strategy == "fsdp" else norm  # type: ignore[no-any-return,attr-defined,unused-ignore]
 
     def update(self, optimizer: Any) -> bool:
         """Make the update; return False where the scaler held it back (a gradient overflowed)."""

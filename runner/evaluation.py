@@ -40,7 +40,7 @@ def evaluate(
         for batch in batches(data, "eval", lots, -1, seed, workers, engine.pins):
             if stop.ask():
                 return None
-            with ranks.agreement():
+            with engine.agreement():
                 moved = engine.to_device(batch)
                 logits = engine.logits(moved)
                 own = float(data.task.loss_sum(logits, moved["labels"]))

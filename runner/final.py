@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import torch
 from accelerate.utils.modeling import get_state_dict_offloaded_model
 
 from runner.adapters import save_with_adapters
-from runner.checkpoint import read_state
+from runner.checkpoint import Copy, read_state, take_copy
 from runner.deploy.card import model_card
 from runner.durable import publish_folder, seal_folder, what_is_wrong
 from runner.text import t
@@ -28,7 +29,14 @@ def finish_run(bench: Workbench) -> tuple[dict[str, float], Path]:
     metrics = dict(state.metrics)
     if bench.train.restore_best and state.best_window not in (None, state.windows_done):
         metrics = _restore_best(bench)
-    bench.ranks.wait_for(lambda: write_final(bench, metrics), everywhere=False)
+    # Of a model cut into parts all ranks give theirs.
+    copy = (
+        take_copy(state, bench.engine.bare_model, bench.optimizer, bench.left_out, bench.ranks.is_first)
+        if state.strategy == "fsdp"
+        else None
+    )
+    weights = whole_again(copy) if copy is not None and bench.ranks.is_first else None
+    bench.ranks.wait_for(lambda: write_final(bench, metrics, weights), everywhere=False)
     return metrics, bench.run.final
 
 
@@ -48,8 +56,13 @@ def _restore_best(bench: Workbench) -> dict[str, float]:
     return dict(bench.ranks.told(read_state(folder).metrics if bench.ranks.is_first else {}))
 
 
-def write_final(bench: Workbench, metrics: dict[str, float]) -> None:
-    """Write ``RUN_DIR/final``, whole or not at all.
+def whole_again(copy: Copy) -> dict[str, torch.Tensor]:
+    """Return a copy's weights, tied ones under all their names."""
+    return {**copy.model, **{name: copy.model[kept] for name, kept in copy.state.aliases.items()}}
+
+
+def write_final(bench: Workbench, metrics: dict[str, float], weights: dict[str, torch.Tensor] | None) -> None:
+    """Write ``RUN_DIR/final``, whole or not at all. ``weights``: instead of the model's own, which are cut into parts.
 
     Raises:
         OSError: no space; the checkpoints hold the same weights.
@@ -63,6 +76,8 @@ def write_final(bench: Workbench, metrics: dict[str, float]) -> None:
     elif bench.engine.placed.is_spread:
         whole = get_state_dict_offloaded_model(model)
         model.save_pretrained(str(making), state_dict=whole)
+    elif weights is not None:
+        model.save_pretrained(str(making), state_dict=weights)
     else:
         model.save_pretrained(str(making))
     bench.data.tokenizer.save_pretrained(str(making))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from runner.estimate import MemoryRequest, estimate
 from runner.model_shapes import UnknownArchitecture
@@ -34,7 +34,7 @@ def foretold_bytes(
         raise NotForetold(unknown)
     config, section = model.config, profile.model
     token_level = section.task == "token-classification"
-    device = device or settings.device
+    where: Literal["cuda", "cpu"] = "cuda" if (device or settings.device) == "cuda" else "cpu"
     request = MemoryRequest(
         config=config.to_dict(), task="classification" if token_level else section.task,
         num_labels=max(2, int(getattr(config, "num_labels", 2))), batch_size=samples, sequence_length=length,
@@ -42,8 +42,8 @@ def foretold_bytes(
         attention="eager" if getattr(config, "_attn_implementation", "") == "eager" else "auto",
         gradient_checkpointing=section.gradient_checkpointing if recomputes is None else recomputes,
         lora_rank=section.lora.rank if section.lora else 0,
-        accumulation=max(1, profile.train.batch_size // samples), device=device,
-        offload=settings.offload == "optimizer" and device == "cuda",
+        accumulation=max(1, profile.train.batch_size // samples), device=where,
+        offload=settings.offload == "optimizer" and where == "cuda",
     )  # fmt: skip
     try:
         return estimate(request).allocated_bytes

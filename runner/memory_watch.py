@@ -150,6 +150,8 @@ def warning(measured: int, foretold: int, worst: int, shape: tuple[int, int], ma
 
 def watch_memory(bench: Workbench) -> MemoryWatch | None:
     """Return the watch of a run; None where this system tells nothing of a process's memory."""
+    if bench.state.strategy == "fsdp":  # each rank holds another part
+        return None
     with contextlib.suppress(OSError, LookupError):
         return MemoryWatch(bench)
     return None

@@ -27,8 +27,14 @@ def distribute(model: Any, device: torch.device, ranks: Ranks, strategy: str, pl
         InputError: the plan asks for what does not go with several processes.
     """
     _refuse(plan, ranks, strategy)
+    if strategy == "fsdp":
+        from runner.sharded import sharded
+
+        return model, sharded(model, device, ranks, plan)
     if strategy != "ddp":
-        raise InputError(t("parallel.strategy: {strategy} is not there yet", strategy=strategy))
+        raise InputError(t("parallel.strategy: {strategy} is not supported by this version: its own optimizer step would not show "
+                           "what is looked at before each update. Take \"fsdp\": weights, gradients and moments are cut into parts "
+                           "too (as in ZeRO stage 3), with train.offload = \"parameters\" on the host", strategy=strategy))  # fmt: skip
     model.to(device)
     return model, replicated(model, device)
 
@@ -72,6 +78,10 @@ def replicated(model: Any, device: torch.device) -> DistributedDataParallel:
 
 @contextlib.contextmanager
 def keeping_gradients(wrapped: Any) -> Iterator[None]:
-    """Let backward passes leave their gradients in this process."""
-    with wrapped.no_sync():
+    """Let backward passes leave their gradients in this process. A model cut into parts adds them up each time: whole
+    gradients are what there is no room for."""
+    if isinstance(wrapped, DistributedDataParallel):
+        with wrapped.no_sync():
+            yield
+    else:
         yield

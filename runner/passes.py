@@ -41,7 +41,7 @@ def window_passes(
     """
     *first, last = micro_batches
     losses = []
-    with bench.ranks.agreement():
+    with bench.engine.agreement():
         with bench.engine.keeping_gradients():
             for batch in first:
                 losses.append(_forward(bench, batch, denominator, clock))

@@ -11,6 +11,10 @@ TOGETHER = "DOCTOR_TOGETHER"
 """Set by :mod:`runner.together`, which started the processes and is the trainer for the outside."""
 
 
+SHARES_RUN = "DOCTOR_SHARES_RUN"
+"""All machines see one run directory: rank 0 alone makes what lies in it."""
+
+
 class RankPlace(msgspec.Struct, frozen=True, kw_only=True):
     """One process of a run."""
 
@@ -22,6 +26,8 @@ class RankPlace(msgspec.Struct, frozen=True, kw_only=True):
     """On this machine: which card is its own."""
     local_size: int = 1
     """On this machine: they share its cores and memory."""
+    shares_run: bool = False
+    """All machines see one run directory."""
     has_parent: bool = False
     """A launcher of ours stands for them all."""
 
@@ -32,8 +38,13 @@ class RankPlace(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def prepares(self) -> bool:
-        """Whether it makes what lies on this machine's disk for the others here."""
-        return self.local_rank == 0
+        """Whether it makes what lies in this machine's run directory for the others here."""
+        return self.rank == 0 if self.shares_run else self.local_rank == 0
+
+    @property
+    def preparer(self) -> int:
+        """The rank that prepares what this one reads."""
+        return 0 if self.shares_run else self.rank - self.local_rank
 
     @property
     def source(self) -> str:
@@ -54,7 +65,7 @@ def rank_place(environ: Mapping[str, str] | None = None) -> RankPlace:
         return RankPlace(has_parent=TOGETHER in told)
     return RankPlace(
         rank=count("RANK", 0), size=size, local_rank=count("LOCAL_RANK", 0),
-        local_size=count("LOCAL_WORLD_SIZE", 1), has_parent=TOGETHER in told,
+        local_size=count("LOCAL_WORLD_SIZE", 1), has_parent=TOGETHER in told, shares_run=SHARES_RUN in told,
     )  # fmt: skip
 
 

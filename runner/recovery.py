@@ -34,7 +34,11 @@ def make_room(bench: Workbench, trouble: str, buffers: dict[str, torch.Tensor]) 
     Raises:
         InputError: when there is none.
     """
+    if bench.state.strategy == "fsdp":
+        raise InputError(t("rank {rank}: out of memory ({why}) in the midst of an exchange: the others cannot take another way. Take a "
+                           "smaller train.micro_batch_size, gradient_checkpointing, or more cards", rank=bench.ranks.rank, why=trouble))  # fmt: skip
     bench.engine.forget_window(bench.optimizer)
+    bench.engine.meet_anew()
     bench.engine.free_memory()
     if bench.updating:
         bench.updating = False

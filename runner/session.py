@@ -4,6 +4,7 @@ code."""
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import fcntl
 import os
 import sys
@@ -118,9 +119,22 @@ def _train(
     except Exception as error:  # the run's last words: whatever it was becomes an event and an exit code
         with contextlib.suppress(OSError):  # a log on a full disk; the event says it too
             traceback.print_exc()
+        if place.size > 1:
+            keep_stack(run, place)
         data |= _told(error)
     journal.write("run-finished", None, **data, seconds=time.monotonic() - started)
     return int(data["exit_code"])
+
+
+def keep_stack(run: RunDir, place: RankPlace) -> None:
+    """Keep where this rank stood when it could not go on, and where its other threads stand."""
+    try:
+        with open(run.stacks / f"rank-{place.rank}.txt", "a") as file:
+            traceback.print_exc(file=file)
+            file.flush()
+            faulthandler.dump_traceback(file)
+    except OSError as error:
+        sys.stderr.write(f"{run.stacks}: {error}\n")
 
 
 def _outcome(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 import torch
@@ -11,6 +11,7 @@ from runner.data import Prepared
 from runner.inputs import InputError
 from runner.prepare import Stopped
 from runner.ranks import Ranks
+from runner.sharded import put
 from runner.signals import StopRequest
 from runner.text import t
 
@@ -34,10 +35,15 @@ def prepared_together(ranks: Ranks, stop: StopRequest, make: Callable[[], Prepar
     return data
 
 
-def share_tensor(tensor: torch.Tensor, ranks: Ranks) -> None:
-    """Overwrite a tensor, wherever it lies, with rank 0's."""
-    host = tensor.detach().cpu().contiguous()
-    ranks.fill(host)
-    if not ranks.is_first:
-        with torch.no_grad():
-            tensor.copy_(host)
+def share_weights(
+    tensors: dict[str, torch.Tensor], model: torch.nn.Module, left_out: Collection[str], ranks: Ranks
+) -> None:
+    """Put rank 0's whole ``tensors`` in place on all ranks, one after another. Raises RuntimeError: other weights."""
+    places = {name: place for name, place in model.state_dict().items() if name not in left_out}
+    missing, unknown = places.keys() - tensors.keys(), tensors.keys() - places.keys()
+    if wrong := ranks.told(sorted(missing | unknown)):
+        raise RuntimeError(f"the weights are not those of this model: {', '.join(wrong[:5])}")
+    for name, place in places.items():
+        full = tensors[name] if ranks.is_first else torch.empty(place.shape, dtype=place.dtype)
+        ranks.fill(full)
+        put(full, place)

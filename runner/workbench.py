@@ -17,6 +17,7 @@ from runner.checkpoint import (
     put_weights,
     read_state,
     take_copy,
+    whole_tensors,
 )
 from runner.choices import recomputes
 from runner.data import Prepared
@@ -38,7 +39,7 @@ from runner.seed import set_deterministic
 from runner.signals import StopRequest
 from runner.strategy import settle_strategy
 from runner.text import t
-from runner.together_data import prepared_together, share_tensor
+from runner.together_data import prepared_together, share_weights
 from runner.trackers import flat_config, make_trackers
 from runner.train_state import TrainState
 
@@ -112,9 +113,11 @@ class Workbench:
             return
         self.saved_at, self.retry_save_at = self.state.windows_done, None
         self.state.scaler = self.engine.scaler_state()
-        if self.ranks.is_first:
-            copy = take_copy(self.state, self.engine.bare_model, self.optimizer, self.left_out)
-            self.saver.start(copy, reason)
+        first = self.ranks.is_first
+        if first or self.state.strategy == "fsdp":
+            copy = take_copy(self.state, self.engine.bare_model, self.optimizer, self.left_out, keep=first)
+            if first:
+                self.saver.start(copy, reason)
 
     def save_now(self, reason: str) -> bool:
         """Save and wait; return whether there is a good checkpoint of this window."""
@@ -177,11 +180,11 @@ class Workbench:
 
     def load_model(self, folder: Path) -> None:
         """Put the weights of rank 0's checkpoint in place on all ranks."""
-        if self.ranks.is_first:
+        if self.ranks.size == 1:
             load_model(folder, self.engine.bare_model, self.left_out)
-        for name, tensor in self.engine.bare_model.state_dict().items():
-            if name not in self.left_out and self.ranks.size > 1:
-                share_tensor(tensor, self.ranks)
+        else:
+            tensors = whole_tensors(folder) if self.ranks.is_first else {}
+            share_weights(tensors, self.engine.bare_model, self.left_out, self.ranks)
         weights_changed(self.optimizer)
 
     def newest_good(self) -> Path | None:

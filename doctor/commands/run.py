@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.commands import CommandError, Exit, alerting, complain
+from doctor.commands import CommandError, Exit, alerting, complain, several
 from doctor.language import say
 from runner.text import t
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from doctor.launch import StartedRun
     from doctor.model import Snapshot
     from doctor.running import PlannedRun
+    from doctor.together import SlurmTask, Together
     from runner.alert_settings import AlertsSection
     from runner.command_plan import CommandPlan
 
@@ -52,6 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--anyway", action="store_true", help=say("start although findings say it will fail"))
     parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment that trains"))
     parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
+    several.configure(parser)
     _configure_command(parser)
     alerting.configure(parser)
 
@@ -96,6 +98,9 @@ def run(namespace: argparse.Namespace) -> int:
             ),
             Exit.USAGE,
         )
+    task = several.task()
+    if task is not None and task.rank > 0 and (namespace.resume or namespace.profile):
+        return several.join(namespace, task)
     if namespace.resume is not None:
         return _resume(namespace)
     if namespace.approximate:
@@ -104,12 +109,18 @@ def run(namespace: argparse.Namespace) -> int:
         raise CommandError(_no_profile(), Exit.USAGE)
     planned = plan(namespace.profile, namespace.overrides, namespace.python, namespace.run_dir)
     alerts = alerting.settings_of(namespace, planned.alerts)
+    together = several.of(namespace, several.cards_of(planned))
     if namespace.dry_run:
         print("\n".join(plan_lines(planned)))
         return Exit.FOUND if planned.failures or planned.missing else Exit.OK
     refuse_if_it_would_fail(planned, namespace.anyway)
     planned = dataclasses.replace(planned, alerts=alerts)
-    return _begin(lambda: start(planned, namespace.run_dir), namespace.detach, alerts)
+    where = namespace.run_dir
+    if task is not None and where is None:
+        from doctor.slurm_join import common_dir
+
+        where = common_dir(task, planned.plan.run_name_base)
+    return _begin(lambda: start(planned, where, together, task), namespace.detach, alerts)
 
 
 def _supervise(namespace: argparse.Namespace) -> int:
@@ -162,9 +173,13 @@ def _refuse_mixed(namespace: argparse.Namespace) -> None:
         or namespace.overrides
         or namespace.resume is not None
         or namespace.anyway
+        or several.asked(namespace)
     ):
         raise CommandError(
-            say("a command of your own takes no profile, --set, --resume or --anyway"), Exit.USAGE
+            say(
+                "a command of your own takes no profile, --set, --resume, --anyway or --nproc: start torchrun itself there"
+            ),
+            Exit.USAGE,
         )
     if namespace.retry < 0 or namespace.countdown < 0:
         raise CommandError(say("--retry and --countdown take numbers from 0 up"), Exit.USAGE)
@@ -220,7 +235,13 @@ def _resume(namespace: argparse.Namespace) -> int:
 
     def resume() -> StartedRun:
         try:
-            return service.resume_run(namespace.resume, namespace.python, namespace.approximate)
+            return service.resume_run(
+                namespace.resume,
+                namespace.python,
+                namespace.approximate,
+                several.of(namespace, 0),
+                several.task(),
+            )
         except FileNotFoundError as error:
             raise CommandError(no_such_run(namespace.resume, error), Exit.USAGE) from None
         except LaunchError as error:
@@ -338,12 +359,17 @@ def refuse_if_it_would_fail(planned: PlannedRun, anyway: bool) -> None:
         )
 
 
-def start(planned: PlannedRun, run_dir: Path | None) -> StartedRun:
+def start(
+    planned: PlannedRun,
+    run_dir: Path | None,
+    together: Together | None = None,
+    task: SlurmTask | None = None,
+) -> StartedRun:
     from doctor import service
     from doctor.launch import LaunchError
 
     try:
-        return service.start_run(planned, run_dir)
+        return service.start_run(planned, run_dir, together, task)
     except LaunchError as error:
         raise CommandError(error.text) from None
 

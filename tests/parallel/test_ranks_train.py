@@ -24,7 +24,9 @@ CUTS = {
 
 
 def close(one: list[float], other: list[float]) -> bool:
-    return len(one) == len(other) and all(abs(a - b) <= 1e-5 * max(1.0, abs(a)) for a, b in zip(one, other, strict=True))
+    return len(one) == len(other) and all(
+        abs(a - b) <= 1e-5 * max(1.0, abs(a)) for a, b in zip(one, other, strict=True)
+    )
 
 
 def assert_same_training(one: RunDir, other: RunDir) -> None:

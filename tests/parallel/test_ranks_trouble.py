@@ -55,7 +55,9 @@ def test_a_nan_is_left_out_on_all_of_them_where_that_is_wanted(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("at", [7, 8], ids=["in the first micro-batch", "in the last, before they exchange"])
-def test_memory_short_on_one_process_cuts_smaller_on_all_and_changes_no_number(tmp_path: Path, at: int) -> None:
+def test_memory_short_on_one_process_cuts_smaller_on_all_and_changes_no_number(
+    tmp_path: Path, at: int
+) -> None:
     run = run_with(tmp_path, SHORT, at=at)
     assert train_ranks(run, 2) == [0, 0], outcome(run)
     (note,) = [event for event in events(run, "note") if "out of memory" in event.data["text"]["msgid"]]
@@ -72,7 +74,11 @@ def test_a_signal_to_one_process_saves_and_ends_all_and_they_go_on_to_the_bit(tm
     assert stopped_at == 7 and run.checkpoint(7).is_dir()
     (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble="pass", at=0))
     assert train_ranks(run, 2, resume=True) == [0, 0], outcome(run)
-    through = make_run(tmp_path, overrides("train.lr=3e-4", "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"'), "through")
+    through = make_run(
+        tmp_path,
+        overrides("train.lr=3e-4", "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"'),
+        "through",
+    )
     assert train_ranks(through, 2) == [0, 0]
     assert furthest(run.final, through.final) == 0.0
 
@@ -91,6 +97,10 @@ def test_four_processes_go_on_to_the_bit_too(tmp_path: Path) -> None:
     assert train_ranks(run, 4) == [143] * 4, outcome(run)
     (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble="pass", at=0))
     assert train_ranks(run, 4, resume=True) == [0] * 4, outcome(run)
-    through = make_run(tmp_path, overrides("train.lr=3e-4", "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"'), "through")
+    through = make_run(
+        tmp_path,
+        overrides("train.lr=3e-4", "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"'),
+        "through",
+    )
     assert train_ranks(through, 4) == [0] * 4
     assert furthest(run.final, through.final) == 0.0

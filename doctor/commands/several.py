@@ -1,0 +1,91 @@
+"""The options of ``doctor run`` that start more than one process, and what SLURM says of itself."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from doctor.commands import CommandError, Exit
+from doctor.language import say
+
+if TYPE_CHECKING:
+    from doctor.running import PlannedRun
+    from doctor.together import SlurmTask, Together
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        say("several processes"),
+        say(
+            "The same profile on several cards or machines: the same updates, shared. Under SLURM: srun doctor run PROFILE"
+        ),
+    )
+    group.add_argument(
+        "--nproc", default="", metavar="N", help=say("processes on this machine; gpu: one for each card")
+    )
+    group.add_argument(
+        "--nnodes", type=int, default=1, metavar="N", help=say("machines; started on each of them")
+    )
+    group.add_argument(
+        "--rdzv",
+        default="",
+        metavar="HOST:PORT",
+        help=say("where they meet: the first machine, and a free port there"),
+    )
+    group.add_argument(
+        "--node-rank", type=int, metavar="N", help=say("which machine this is, from 0 (the first)")
+    )
+
+
+def asked(namespace: argparse.Namespace) -> bool:
+    """Return whether more than one process was asked for, in whatever way."""
+    return bool(namespace.nproc or namespace.nnodes != 1 or namespace.rdzv or namespace.node_rank is not None)
+
+
+def of(namespace: argparse.Namespace, cards: int) -> Together | None:
+    """Return how many processes were asked for. Raises CommandError."""
+    from doctor.start_errors import LaunchError
+    from doctor.together import together_of
+
+    if not asked(namespace):
+        return None
+    try:
+        return together_of(
+            namespace.nproc or "1", namespace.nnodes, namespace.node_rank, namespace.rdzv, cards
+        )
+    except LaunchError as error:
+        raise CommandError(error.text, Exit.USAGE) from None
+
+
+def cards_of(planned: PlannedRun) -> int:
+    return planned.plan.machine.gpu_count
+
+
+def task() -> SlurmTask | None:
+    """Return which of srun's tasks this is; None: of none."""
+    from doctor.together import slurm_task
+
+    return slurm_task(os.environ)
+
+
+def join(namespace: argparse.Namespace, found: SlurmTask) -> int:
+    """Be a later task of srun: one rank of the run that the first task starts. Raises CommandError."""
+    from doctor.running import find_profile
+    from doctor.slurm_join import common_dir, join
+    from doctor.start_errors import LaunchError
+    from runner.profile import load_profile
+    from runner.rundir import find_run
+
+    try:
+        if namespace.resume is not None:
+            path = find_run(namespace.resume).path
+        else:
+            name = load_profile(find_profile(namespace.profile), namespace.overrides).run.name
+            path = namespace.run_dir or common_dir(found, name)
+        flags = ["--resume"] * (namespace.resume is not None) + ["--approximate"] * namespace.approximate
+        return join(found, path, dict(os.environ), flags)
+    except LaunchError as error:
+        raise CommandError(error.text) from None
+    except (FileNotFoundError, ValueError) as error:
+        raise CommandError(str(error), Exit.USAGE) from None

@@ -1,0 +1,152 @@
+"""How many processes start where: from options, from SLURM's variables; and who is named when one of them is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from doctor.start_errors import LaunchError
+from doctor.together import Together, first_host, is_here, slurm_task, tasks_per_node, together_of
+from runner.order import Cut, dealt
+from runner.rank_env import RankPlace, rank_place, threads_each
+from runner.rank_record import RankLeft
+from runner.strategy import choose_strategy
+from runner.together import Start, first_to_fail, start_of, torchrun_argv
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("tokens", [0, 40])
+@pytest.mark.parametrize("count", [1, 5, 8, 13])
+def test_every_sample_is_dealt_once_and_all_ranks_have_as_many_micro_batches(
+    ranks: int, tokens: int, count: int
+) -> None:
+    cut = Cut(2, tokens, [8 + 3 * index for index in range(count)])
+    parts = [dealt(list(range(count)), cut, rank, ranks) for rank in range(ranks)]
+    assert len({len(part) for part in parts}) == 1
+    real = [index for part in parts for lot in part for index in lot if index >= 0]
+    assert sorted(real) == list(range(count))
+    assert all(len(lot) == 1 for part in parts for lot in part if lot[0] < 0), "a stand-in is one sample"
+
+
+OPTIONS: dict[str, tuple[tuple[str, int, int | None, str], Together | None]] = {
+    "one process is started as ever": (("1", 1, None, ""), None),
+    "two here": (("2", 1, None, ""), Together(nproc=2)),
+    "a process a card": (("gpu", 1, None, ""), Together(nproc=4)),
+    "the first of two machines": (("2", 2, None, "127.0.0.1:29500"), Together(nproc=2, nnodes=2, master="127.0.0.1:29500")),
+    "the other of two": (("2", 2, None, "192.0.2.7:29500"), Together(nproc=2, nnodes=2, node_rank=1, master="192.0.2.7:29500")),
+    "one process on each of three": (("1", 3, 2, "192.0.2.7:1"), Together(nproc=1, nnodes=3, node_rank=2, master="192.0.2.7:1")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "wanted"), OPTIONS.values(), ids=OPTIONS.keys())
+def test_options_say_how_many(given: tuple[str, int, int | None, str], wanted: Together | None) -> None:
+    assert together_of(*given, cards=4) == wanted
+
+
+WRONG: dict[str, tuple[tuple[str, int, int | None, str], str]] = {
+    "no number": (("two", 1, None, ""), "--nproc"),
+    "none": (("0", 1, None, ""), "--nproc"),
+    "a card each, and no card": (("gpu", 1, None, ""), "0 here"),
+    "machines without a meeting place": (("2", 2, None, ""), "HOST:PORT"),
+    "a meeting place for one machine": (("2", 1, None, "h:1"), "--nnodes"),
+    "which of three is not said": (("2", 3, None, "192.0.2.7:1"), "--node-rank"),
+    "a machine too many": (("2", 2, 2, "192.0.2.7:1"), "--node-rank"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "said"), WRONG.values(), ids=WRONG.keys())
+def test_options_that_do_not_go_together_are_refused_with_the_way_out(
+    given: tuple[str, int, int | None, str], said: str
+) -> None:
+    with pytest.raises(LaunchError) as refused:
+        together_of(*given, cards=0)
+    assert said in str(refused.value)
+
+
+def test_only_its_own_addresses_are_here() -> None:
+    assert is_here("127.0.0.1") and not is_here("192.0.2.7") and not is_here("no.such.host.invalid")
+
+
+STEP = {
+    "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "5", "SLURM_PROCID": "3", "SLURM_LOCALID": "0",
+    "SLURM_NODEID": "1", "SLURM_STEP_NODELIST": "gpu[01-02]", "SLURM_STEP_TASKS_PER_NODE": "3,2",
+}  # fmt: skip
+
+
+def test_a_task_of_srun_is_a_rank() -> None:
+    task = slurm_task(STEP)
+    assert task is not None
+    assert (task.rank, task.size, task.local_rank, task.local_size, task.host) == (3, 5, 0, 2, "gpu01")
+    assert rank_place(task.variables) == RankPlace(
+        rank=3, size=5, local_rank=0, local_size=2, shares_run=True
+    )
+
+
+@pytest.mark.parametrize("without", ["SLURM_STEP_ID", "SLURM_PROCID", "SLURM_JOB_ID"])
+def test_a_batch_script_is_no_task(without: str) -> None:
+    assert slurm_task({name: value for name, value in STEP.items() if name != without}) is None
+    assert slurm_task({**STEP, "SLURM_STEP_NUM_TASKS": "1"}) is None
+
+
+@pytest.mark.parametrize(
+    ("nodes", "host"),
+    [
+        ("gpu[01-04,07],login1", "gpu01"),
+        ("gpu7", "gpu7"),
+        ("a-b-[003,005]", "a-b-003"),
+        ("n1,n2", "n1"),
+        ("node-1", "node-1"),
+    ],
+)
+def test_the_first_host_of_a_list(nodes: str, host: str) -> None:
+    assert first_host(nodes) == host
+
+
+def test_tasks_a_node() -> None:
+    assert tasks_per_node("2(x3),1") == [2, 2, 2, 1]
+
+
+def left(rank: int, at: float | None, code: int | None) -> RankLeft:
+    return RankLeft(rank=rank, pid=100 + rank, started_at=0.0, left_at=at, code=code)
+
+
+ENDS: dict[str, tuple[list[RankLeft], int | None]] = {
+    "one is gone without a word, the others left because of it": ([left(0, 9.0, 1), left(1, None, None)], 1),
+    "the first that left with an error": ([left(0, 9.1, 1), left(1, 9.0, 1)], 1),
+    "all saved": ([left(0, 9.0, 143), left(1, 9.0, 143)], None),
+    "all gone at once: the earliest rank stands for them": ([left(0, None, None), left(1, None, None)], 0),
+}
+
+
+@pytest.mark.parametrize(("records", "culprit"), ENDS.values(), ids=ENDS.keys())
+def test_who_brought_it_down(records: list[RankLeft], culprit: int | None) -> None:
+    found = first_to_fail(records, Start(len(records)))
+    assert (found.rank if found else None) == culprit
+
+
+def test_threads_are_shared_and_never_none() -> None:
+    assert threads_each(8, RankPlace(size=4, local_size=4)) == 2
+    assert threads_each(1, RankPlace(size=4, local_size=4)) == 1
+
+
+def test_what_does_not_fit_is_cut_into_parts() -> None:
+    gib = 1 << 30
+    assert choose_strategy("auto", 10 * gib, 24 * gib, 2)[0] == "ddp"
+    assert choose_strategy("auto", 23 * gib, 24 * gib, 2)[0] == "fsdp"
+    assert choose_strategy("auto", None, 24 * gib, 2)[0] == "ddp"
+    assert choose_strategy("auto", 99 * gib, None, 2)[0] == "ddp"
+    assert choose_strategy("fsdp", 1, 24 * gib, 2)[0] == "fsdp"
+
+
+def test_machines_meet_where_they_are_told() -> None:
+    start = start_of(["--nproc=2", "--nnodes=2", "--node-rank=1", "--master=gpu01:29500"])
+    argv = torchrun_argv(start, "/run", "/run/code/runner/__main__.py", ["--resume"])
+    assert {
+        "--node-rank=1",
+        "--master-addr=gpu01",
+        "--master-port=29500",
+        "--nnodes=2",
+        "--nproc-per-node=2",
+    } <= set(argv)
+    assert argv[-3:] == ["/run/code/runner/__main__.py", "/run", "--resume"]
+    with pytest.raises(ValueError, match="cannot start"):
+        start_of(["--nproc=2", "--nnodes=2"])
