@@ -246,7 +246,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--silence-s", type=float, default=60.0)
     parser.add_argument("--no-stacks", action="store_true")
     parser.add_argument("--supervised", action="store_true")
-    parser.add_argument("--ranks", action="store_true", help="the process starts others, which train together")
+    parser.add_argument(
+        "--ranks", action="store_true", help="the process starts others, which train together"
+    )
     options = parser.parse_args(argv)
     run = RunDir(options.run_dir.absolute())
     if not run.events.is_dir():

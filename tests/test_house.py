@@ -66,7 +66,9 @@ def test_nothing_of_this_workplace_is_written_in_the_repository() -> None:
         pytest.skip("not a git checkout")
     for name in listing.stdout.splitlines():
         path = ROOT / name
-        if path.suffix in (".mo", ".gz", ".png", ".svg", ".lock") or not path.is_file():  # a lock is a list of addresses
+        if (
+            path.suffix in (".mo", ".gz", ".png", ".svg", ".lock") or not path.is_file()
+        ):  # a lock is a list of addresses
             continue
         text = path.read_text("utf-8", "replace")
         assert not [word for word in words if word in text], name

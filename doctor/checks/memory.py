@@ -180,7 +180,10 @@ def no_process_was_killed_for_memory(
             pid=found[1][1],
         )
         if found
-        else t("{count} {count:process|processes} of this container were killed because its memory ran out", count=count)
+        else t(
+            "{count} {count:process|processes} of this container were killed because its memory ran out",
+            count=count,
+        )
         if count
         else t("a process ended with 137: killed from outside, most often for want of host memory"),
         evidence=(

@@ -110,5 +110,13 @@ def _render(namespace: argparse.Namespace, findings: list[Finding], count: int) 
     lines: list[str] = []
     for found in findings:
         lines += [shown(found.subject), *text.finding_lines(found, width, colour), ""]
-    lines.append(say(t("{count} {count:finding|findings} in {files} {files:file|files}", count=len(findings), files=count)))
+    lines.append(
+        say(
+            t(
+                "{count} {count:finding|findings} in {files} {files:file|files}",
+                count=len(findings),
+                files=count,
+            )
+        )
+    )
     return "\n".join(lines)

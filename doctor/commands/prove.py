@@ -66,7 +66,9 @@ def lines(proved: Proved) -> Iterator[str]:
     from doctor.proofs import level_words, place_differences
 
     record = proved.record
-    yield say(t("{words} ({steps} {steps:step|steps})", words=say(level_words(record.level)), steps=record.steps))
+    yield say(
+        t("{words} ({steps} {steps:step|steps})", words=say(level_words(record.level)), steps=record.steps)
+    )
     if proved.parting is not None:
         yield from parting_lines(proved.parting)
         return

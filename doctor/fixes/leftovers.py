@@ -21,7 +21,9 @@ def put_leftovers_aside(finding: Finding, snapshot: Snapshot) -> Fix | Text:
     return Fix(
         id=finding.id,
         subject=finding.subject,
-        title=t("put {count} {count:remain|remains} of interrupted installs aside", count=len(packages.leftovers)),
+        title=t(
+            "put {count} {count:remain|remains} of interrupted installs aside", count=len(packages.leftovers)
+        ),
         steps=tuple(RemovePath(path=path) for path in packages.leftovers),
         touches=("packages",),
         risk=t("they stay in .rundoctor-kept beside until `doctor journal --drop`"),

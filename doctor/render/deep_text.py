@@ -69,7 +69,9 @@ def _words(step: DeepStep, deep: Deep) -> str:
         if _has_bf16(subject, deep)
         else t("{device}: a product in bf16 (this card has to emulate it)", device=subject),
         "round-trip": t(
-            "{ranks} {ranks:process adds|processes add} up a tensor ({backend})", ranks=deep.ranks or 0, backend=subject
+            "{ranks} {ranks:process adds|processes add} up a tensor ({backend})",
+            ranks=deep.ranks or 0,
+            backend=subject,
         ),
         "begin": t("start {python}", python=subject),
     }.get(step.name)

@@ -47,7 +47,10 @@ def diff_lines(found: Diff, width: int, colour: bool, everything: bool) -> Itera
         if rows and verdict == "same-bits" and not everything:
             yield ""
             yield say(
-                t("{count} {count:difference|differences} without effect on the numbers: --all shows them", count=len(rows))
+                t(
+                    "{count} {count:difference|differences} without effect on the numbers: --all shows them",
+                    count=len(rows),
+                )
             )
         elif rows:
             yield ""
@@ -121,7 +124,11 @@ def _verified(found: Verification) -> str:
     if found.incomplete:
         return say(t("nothing deviates, but not everything could be compared: {equal} {equal:package is|packages are} equal ({level})", equal=found.equal, level=level))  # fmt: skip
     return say(
-        t("the same environment: all {equal} {equal:package is|packages are} equal ({level})", equal=found.equal, level=level)
+        t(
+            "the same environment: all {equal} {equal:package is|packages are} equal ({level})",
+            equal=found.equal,
+            level=level,
+        )
     )
 
 

@@ -82,7 +82,14 @@ def _code(snapshot: Snapshot) -> str:
     parts = [shown(git.remote or ""), git.commit[:12], shown(git.branch)]
     parts.append(_changes(git) if git.dirty else say("unchanged"))
     if git.untracked_count:
-        parts.append(say(t("{count} {count:file|files} that git does not know, by name only", count=git.untracked_count)))
+        parts.append(
+            say(
+                t(
+                    "{count} {count:file|files} that git does not know, by name only",
+                    count=git.untracked_count,
+                )
+            )
+        )
     return " · ".join(part for part in parts if part)
 
 

@@ -17,7 +17,10 @@ EQUAL_SAMPLES = 32
 
 def main(path: str) -> int:
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    sys.path[:] = [home, *(entry for entry in sys.path if entry != os.path.dirname(os.path.abspath(__file__)))]
+    sys.path[:] = [
+        home,
+        *(entry for entry in sys.path if entry != os.path.dirname(os.path.abspath(__file__))),
+    ]
     from pathlib import Path
 
     import torch
@@ -33,7 +36,9 @@ def main(path: str) -> int:
     run = RunDir(Path(path))
     plan = decode_plan(run.plan.read_bytes())
     run.events.mkdir(exist_ok=True)
-    bench: Any = Trainer(plan, run, Journal(EventWriter(run.events / "trainer-0.jsonl", "trainer-0")), StopRequest())
+    bench: Any = Trainer(
+        plan, run, Journal(EventWriter(run.events / "trainer-0.jsonl", "trainer-0")), StopRequest()
+    )
     bench.engine.model.train()
     from runner.proof import Proof
 
@@ -79,7 +84,12 @@ def same_loss(bench: Any) -> tuple[float, float]:
 
     engine, task, train = bench.engine, bench.data.task, bench.train
     first = list(range(min(EQUAL_SAMPLES, len(bench.data.train))))
-    cut = Cut(bench.settings.micro_batch_size, train.micro_batch_tokens or 0, bench.data.train.lengths, bench.data.width)
+    cut = Cut(
+        bench.settings.micro_batch_size,
+        train.micro_batch_tokens or 0,
+        bench.data.train.lengths,
+        bench.data.width,
+    )
     batches = batches_of(bench, cut.window(first))
     counted = sum(task.denominator(batch["labels"]) for batch in batches)
     total = 0.0
