@@ -13,10 +13,12 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from runner.events import EventWriter, read_events
+from runner.interfaces import interface_to
 from runner.plan import PlanError, decode_plan
 from runner.rank_env import TOGETHER
 from runner.rank_record import RankLeft, ranks_folder, read_ranks
@@ -92,6 +94,13 @@ def lead(run_path: str, together: Sequence[str], flags: Sequence[str], stop: Sto
     run.events.mkdir(exist_ok=True)
     script = str(Path(__file__).with_name("__main__.py"))
     begun = time.monotonic()
+    if start.node_rank:
+        write_here(run, "run-started", world_size=start.world_size, node_rank=start.node_rank)
+        here = t(
+            "this is machine {node}: losses, checkpoints and the model are where rank 0 is",
+            node=start.node_rank,
+        )
+        write_here(run, "note", level="info", text=msgspec.to_builtins(here))
     torchrun = subprocess.Popen(
         torchrun_argv(start, str(run.path), script, flags), env=environment(start, threads, os.environ)
     )
@@ -99,7 +108,20 @@ def lead(run_path: str, together: Sequence[str], flags: Sequence[str], stop: Sto
     while torchrun.poll() is None:
         forwarder.look()
         time.sleep(POLL_S)
-    return conclude(run, start, torchrun.returncode, time.monotonic() - begun)
+    code = conclude(run, start, torchrun.returncode, time.monotonic() - begun)
+    if start.node_rank:
+        outcome = {0: "completed", EXIT_SAVED: "stopped"}.get(code, "failed")
+        write_here(run, "run-finished", outcome=outcome, exit_code=code, seconds=time.monotonic() - begun)
+    return code
+
+
+def write_here(run: RunDir, kind: str, **data: Any) -> None:
+    """Write an event where rank 0 would, on a machine that does not have it."""
+    writer = EventWriter(run.events / "trainer-0.jsonl", "trainer-0")
+    try:
+        writer.write(kind, None, **data)
+    finally:
+        writer.close()
 
 
 def environment(start: Start, threads: int, environ: os._Environ[str] | dict[str, str]) -> dict[str, str]:
@@ -111,6 +133,8 @@ def environment(start: Start, threads: int, environ: os._Environ[str] | dict[str
     )  # DDP warns that it looks for what it did not find this time
     if start.nnodes == 1:
         found.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    elif interface := interface_to(start.master.rpartition(":")[0]):
+        found.setdefault("GLOO_SOCKET_IFNAME", interface)
     return found
 
 
@@ -189,15 +213,10 @@ def why_of(culprit: RankLeft, error: str) -> Text:
 
 def write_end(run: RunDir, why: Text, seconds: float) -> None:
     """Append the run's end to rank 0's events: that rank is gone by now, and nobody else writes there."""
-    path = run.events / "trainer-0.jsonl"
-    steps = max((event.step or 0 for event, _ in read_events(path)), default=0)
-    writer = EventWriter(path, "trainer-0")
+    steps = max((event.step or 0 for event, _ in read_events(run.events / "trainer-0.jsonl")), default=0)
     told = msgspec.to_builtins(why)
-    try:
-        writer.write("note", None, level="fail", text=told)
-        writer.write(
-            "run-finished", None, outcome="failed", exit_code=1, steps=steps, seconds=seconds, error=str(why), error_text=told
-        )  # fmt: skip
-    finally:
-        writer.close()
+    write_here(run, "note", level="fail", text=told)
+    write_here(
+        run, "run-finished", outcome="failed", exit_code=1, steps=steps, seconds=seconds, error=str(why), error_text=told
+    )  # fmt: skip
     sys.stdout.write(f"fail: {why}\n")

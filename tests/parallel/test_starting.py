@@ -6,6 +6,7 @@ import pytest
 
 from doctor.start_errors import LaunchError
 from doctor.together import Together, first_host, is_here, slurm_task, tasks_per_node, together_of
+from runner.interfaces import interface_to
 from runner.order import Cut, dealt
 from runner.rank_env import RankPlace, rank_place, threads_each
 from runner.rank_record import RankLeft
@@ -150,3 +151,8 @@ def test_machines_meet_where_they_are_told() -> None:
     assert argv[-3:] == ["/run/code/runner/__main__.py", "/run", "--resume"]
     with pytest.raises(ValueError, match="cannot start"):
         start_of(["--nproc=2", "--nnodes=2"])
+
+
+def test_the_loopback_leads_to_itself_and_nothing_to_nowhere() -> None:
+    assert interface_to("127.0.0.1") == "lo"
+    assert interface_to("no.such.host.invalid") == ""
