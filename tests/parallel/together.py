@@ -35,7 +35,7 @@ def command(run: RunDir, nproc: int, *flags: str) -> list[str]:
 
 def start(run: RunDir, nproc: int, *flags: str) -> subprocess.Popen[str]:
     """Start a run of ``nproc`` processes (0: one, without torchrun)."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
+    environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": ""}
     return subprocess.Popen(
         command(run, nproc, *flags),
         stdout=subprocess.PIPE,
