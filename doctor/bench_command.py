@@ -169,7 +169,7 @@ def bench_command(plan: CommandPlan, snapshot: Snapshot, options: CommandBenchOp
     try:
         bench.compare(tried)
     except OutOfTime:
-        stopped = t("the {minutes} minutes were over before every pair was measured; --minutes gives it more", minutes=f"{options.minutes:g}")  # fmt: skip
+        stopped = t("the {minutes} {minutes:minute was|minutes were} over before every pair was measured; --minutes gives it more", minutes=f"{options.minutes:g}")  # fmt: skip
     except KeyboardInterrupt:
         stopped = t("interrupted: what was measured until then is shown")
     finally:

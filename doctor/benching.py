@@ -85,7 +85,7 @@ def _until(bench: Bench, variants: Sequence[Variant], options: BenchOptions) -> 
     try:
         bench.compare(variants)
     except OutOfTime:
-        return _Stopped(t("the {minutes} minutes were over before every pair was measured; --minutes gives it more", minutes=f"{options.minutes:g}"))  # fmt: skip
+        return _Stopped(t("the {minutes} {minutes:minute was|minutes were} over before every pair was measured; --minutes gives it more", minutes=f"{options.minutes:g}"))  # fmt: skip
     except KeyboardInterrupt:
         return _Interrupted(t("interrupted: what was measured until then is shown"))
     return None

@@ -77,7 +77,7 @@ def own_device(kind: str, ranks: Ranks) -> torch.device:
         return torch.device("cpu")
     cards = torch.cuda.device_count()
     if ranks.place.local_rank >= cards:
-        raise InputError(t("{count} processes were started here and {cards} {cards:card|cards} can be used: start with --nproc {cards}",
+        raise InputError(t("{count} {count:process was|processes were} started here and {cards} {cards:card|cards} can be used: start with --nproc {cards}",
                            count=ranks.place.local_size, cards=cards))  # fmt: skip
     return torch.device("cuda", ranks.place.local_rank)
 

@@ -33,7 +33,7 @@ def attention_lines(told: Mapping[str, Any]) -> Iterator[str]:
     if behind := told.get("behind"):
         yield say(
             t(
-                "rank {rank} is {steps} steps behind the first one",
+                "rank {rank} is {steps} {steps:step|steps} behind the first one",
                 rank=behind["rank"],
                 steps=behind["steps_behind"],
             )

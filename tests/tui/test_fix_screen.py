@@ -42,7 +42,7 @@ async def test_it_is_done_only_on_a_yes_and_the_machine_is_shown_judged_again(so
         await press(pilot, "f")
         await sees(pilot, "1. set A=1")
         await press(pilot, "a")
-        await sees(pilot, "Carry out these 2 steps")
+        await sees(pilot, "Carry out 2 steps")
         await press(pilot, "n")
         assert source.applied == []
         await press(pilot, "a")
