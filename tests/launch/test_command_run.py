@@ -227,7 +227,9 @@ def test_a_script_that_kills_itself_is_told_from_one_killed_for_memory(shell: Sh
             id="a rank was killed, the launcher exits 1",
         ),
         pytest.param(Ended(-9, 3, 3), "Ended by SIGKILL from outside", id="the counter did not move"),
-        pytest.param(Ended(137, 0, 0), "Ended by SIGKILL from outside", id="under a shell"),
+        pytest.param(
+            Ended(137, 0, 0), "Ended with status 137: what it ran was ended by SIGKILL", id="under a shell"
+        ),
         pytest.param(
             Ended(-9, None, None), "Ended by SIGKILL. Whether for memory cannot be seen", id="nobody counts"
         ),
