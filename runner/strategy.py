@@ -32,7 +32,14 @@ def settle_strategy(plan: Plan, model: object, ranks: Ranks, note: Callable[[str
     strategy, why = choose_strategy(asked, needed, memory_each(plan.settings.device, ranks), ranks.size)
     told: tuple[str, Text] = ranks.told((strategy, why))
     if ranks.is_first:
-        note("info", t("{count} {count:process trains|processes train} together: {strategy}", count=ranks.size, strategy=told[0]))
+        note(
+            "info",
+            t(
+                "{count} {count:process trains|processes train} together: {strategy}",
+                count=ranks.size,
+                strategy=told[0],
+            ),
+        )
         note("info", told[1])
     return told[0]
 
