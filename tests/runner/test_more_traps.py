@@ -133,7 +133,7 @@ def test_an_evaluation_under_way_is_left_when_asked_to_stop(tmp_path: Path) -> N
     run = make_run(tmp_path)
     trainer = built(run)
     trainer.state.windows_done = 10
-    trainer.stop = Asked()
+    trainer.stop.own = Asked()
     assert evaluate_if_due(trainer) is False
     assert events(run, "evaluation") == [] and trainer.state.evaluated_at != 10
 
