@@ -241,7 +241,7 @@ def trainer_environment(plan: Plan, environ: Mapping[str, str]) -> dict[str, str
 
 def _start_sampler(started: StartedRun) -> None:
     try:
-        several = ("--ranks",) if (started.run.path / "start.json").exists() else ()
+        several = ("--ranks",) if started.run.start.exists() else ()
         started.sampler = start_sampler(started.run, started.process.pid, *several)
     except OSError as error:
         started.sampler_why = sampler_trouble(error)

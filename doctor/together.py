@@ -12,32 +12,12 @@ import msgspec
 from doctor.start_errors import LaunchError
 from runner.rank_env import SHARES_RUN
 from runner.rundir import RunDir
+from runner.start import Start
 from runner.text import t
 
-FILE = "start.json"
 
-
-class Together(msgspec.Struct, frozen=True, kw_only=True):
+class Together(Start, frozen=True):
     """A start of several processes; ``RUN_DIR/start.json``, so that a resumed run starts as many."""
-
-    nproc: int = 1
-    """On this machine."""
-    nnodes: int = 1
-    node_rank: int = 0
-    master: str = ""
-    """``HOST:PORT`` on the first machine; empty: there is one machine."""
-
-    @property
-    def world_size(self) -> int:
-        return self.nproc * self.nnodes
-
-    @property
-    def flags(self) -> list[str]:
-        """What the runner is started with."""
-        found = [f"--nproc={self.nproc}"]
-        if self.nnodes > 1:
-            found += [f"--nnodes={self.nnodes}", f"--node-rank={self.node_rank}", f"--master={self.master}"]
-        return found
 
     def run_dir(self, path: Path) -> Path:
         """Return where this machine keeps its part: machines may share a disk, so each has a directory of its own."""
@@ -103,7 +83,7 @@ def is_here(host: str) -> bool:
 
 def keep(run: RunDir, together: Together | None) -> None:
     """Write down how a run was started. Raises OSError."""
-    path = run.path / FILE
+    path = run.start
     if together is None:
         path.unlink(missing_ok=True)
     else:
@@ -113,7 +93,7 @@ def keep(run: RunDir, together: Together | None) -> None:
 def kept(run: RunDir) -> Together | None:
     """Return how a run was last started; None: as one process."""
     try:
-        return msgspec.json.decode((run.path / FILE).read_bytes(), type=Together)
+        return msgspec.json.decode(run.start.read_bytes(), type=Together)
     except (OSError, msgspec.DecodeError):
         return None
 

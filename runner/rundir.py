@@ -1,6 +1,6 @@
 """The layout of a run directory, and the only place that spells its names.
 
-    plan.json snapshot.json code/ events/*.jsonl checkpoints/step-00000100/ final/ report.html trainer.log
+    plan.json start.json snapshot.json code/ events/*.jsonl checkpoints/step-00000100/ final/ report.html trainer.log
     sampler.log trainer.pid sampler.pid lock stacks/
 
 Whoever can read the directory has the whole run, from another SSH session or next year.
@@ -26,6 +26,11 @@ class RunDir:
     @property
     def plan(self) -> Path:
         return self.path / "plan.json"
+
+    @property
+    def start(self) -> Path:
+        """How many processes the run was last started with; not there: one."""
+        return self.path / "start.json"
 
     @property
     def snapshot(self) -> Path:

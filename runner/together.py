@@ -24,6 +24,8 @@ from runner.rank_env import TOGETHER
 from runner.rank_record import RankLeft, ranks_folder, read_ranks
 from runner.rundir import RunDir
 from runner.signals import EXIT_SAVED, StopRequest
+from runner.start import Start as Start
+from runner.start import start_of as start_of
 from runner.text import Text, t
 
 POLL_S = 0.1
@@ -31,38 +33,6 @@ POLL_S = 0.1
 TORCHRUN = (
     "import sys; sys.path[:] = [p for p in sys.path if p]; from torch.distributed.run import main; main()"
 )
-
-
-class Start(msgspec.Struct, frozen=True):
-    """How many processes are started, where, and where they meet."""
-
-    nproc: int
-    nnodes: int = 1
-    node_rank: int = 0
-    master: str = ""
-    """``HOST:PORT`` of the first machine; empty: there is one machine."""
-
-    @property
-    def world_size(self) -> int:
-        return self.nproc * self.nnodes
-
-
-def start_of(flags: Sequence[str]) -> Start:
-    """Return what ``--nproc=2 --nnodes=2 ...`` say. Raises ValueError."""
-    told = dict(flag.removeprefix("--").split("=", 1) for flag in flags)
-    start = Start(
-        int(told.get("nproc", 1)),
-        int(told.get("nnodes", 1)),
-        int(told.get("node-rank", 0)),
-        told.get("master", ""),
-    )
-    if (
-        start.nproc < 1
-        or not 0 <= start.node_rank < start.nnodes
-        or (start.nnodes > 1 and ":" not in start.master)
-    ):
-        raise ValueError(f"cannot start {' '.join(flags)}")
-    return start
 
 
 def torchrun_argv(start: Start, run_path: str, script: str, flags: Sequence[str]) -> list[str]:
