@@ -5,21 +5,24 @@ from __future__ import annotations
 from doctor.explain.match import Pattern
 from doctor.model import t
 
+_MAKE_ROOM = t(
+    "Smaller micro-batch with accumulation, then gradient checkpointing, then bf16; look first whether another process holds the memory."
+)
+_WHO_HOLDS_IT = (
+    "vram-held-by-process",
+    "orphan-process-holds-vram",
+    "vram-mostly-used",
+    "allocator-fragmentation",
+)
+
 PATTERNS: tuple[Pattern, ...] = (
     # torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which ...
     Pattern(
         id="cuda-oom",
         regex=r"CUDA out of memory\. Tried to allocate (?P<tried>[\d.]+ \w+)",
         meaning=t("The card's memory did not suffice for {tried} more.", tried="?"),
-        advice=t(
-            "Smaller micro-batch with accumulation, then gradient checkpointing, then bf16; look first whether another process holds the memory."
-        ),
-        confirms=(
-            "vram-held-by-process",
-            "orphan-process-holds-vram",
-            "vram-mostly-used",
-            "allocator-fragmentation",
-        ),
+        advice=_MAKE_ROOM,
+        confirms=_WHO_HOLDS_IT,
         hides=("cuda-oom-bare", "cuda-oom-unsaid"),
     ),
     # torch.cuda.OutOfMemoryError: CUDA out of memory   |   RuntimeError: CUDA out of memory.
@@ -27,15 +30,8 @@ PATTERNS: tuple[Pattern, ...] = (
         id="cuda-oom-unsaid",
         regex=r"(?:CUDA|Cuda|cuda|HIP) out of memory|torch(?:\.cuda)?\.OutOfMemoryError",
         meaning=t("The card's memory did not suffice; the line does not say for how much."),
-        advice=t(
-            "Smaller micro-batch with accumulation, then gradient checkpointing, then bf16; look first whether another process holds the memory."
-        ),
-        confirms=(
-            "vram-held-by-process",
-            "orphan-process-holds-vram",
-            "vram-mostly-used",
-            "allocator-fragmentation",
-        ),
+        advice=_MAKE_ROOM,
+        confirms=_WHO_HOLDS_IT,
         hides=("cuda-error-late",),
     ),
     # RuntimeError: CUDA error: out of memory
