@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,14 +44,33 @@ def call_trees(stacks: Sequence[Stack]) -> list[dict[str, Any]]:
     return [_tree("trainer" if pid == root else f"child {pid}", group) for pid, group in ordered[:PROCESSES]]
 
 
-def _tree(process: str, group: Sequence[Stack]) -> dict[str, Any]:
+def widths_of(stacks: Sequence[Stack], deepest: int = DEEPEST) -> Iterator[tuple[int, float, float, Frame]]:
+    """Yield (depth, begin, width, frame) of every call of one thread, begin and width as shares of its looks."""
+    top = _merged(stacks, deepest)
+    waiting = [(-1, 0.0, top)]
+    while waiting:
+        depth, begin, node = waiting.pop()
+        if depth >= 0:
+            yield depth, begin, node.count / top.count, node.frame
+        for child in sorted(node.children.values(), key=lambda child: -child.count):
+            waiting.append((depth + 1, begin, child))
+            begin += child.count / top.count
+
+
+def _merged(stacks: Sequence[Stack], deepest: int) -> _Node:
+    """Return the stacks laid over each other below a node of no function."""
     top = _Node(Frame("", "", 0))
-    for stack in group:
+    for stack in stacks:
         node = top
         node.count += stack.count
-        for frame in stack.frames[:DEEPEST]:
+        for frame in stack.frames[:deepest]:
             node = node.children.setdefault((frame.function, frame.file), _Node(frame))
             node.count += stack.count
+    return top
+
+
+def _tree(process: str, group: Sequence[Stack]) -> dict[str, Any]:
+    top = _merged(group, DEEPEST)
     widest = sorted((node.count for node in _below(top)), reverse=True)[:NODES]
     least = max(widest[-1] if widest else 0, SMALLEST_SHARE * top.count)
     return {"process": process, "nodes": list(_rows(top, 0, least, top.count))[:NODES]}

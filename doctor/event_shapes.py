@@ -33,6 +33,7 @@ _IN_WORDS = frozenset(
         "memory",
         "xid",
         "sample-xids",
+        "standing",
     )
 )
 
@@ -139,6 +140,8 @@ class _Host(_Shape):
     memory_scope: str | None = None
     processes: Number = None
     threads: Number = None
+    blocked: Count = None
+    paused: Count = None
     disk_free_bytes: Number = None
     cpu_cores_usable: Number = None
     cpu_throttled_pct: Number = None
@@ -222,6 +225,24 @@ class _Stacks(_Shape):
     places: list[_Place] | None = None
 
 
+class _Wait(msgspec.Struct):
+    pid: int | None = None
+    state: str | None = None
+    call: str | None = None
+
+
+class _Standing(_Shape):
+    file: str | None = None
+    place: str | None = None
+    dumps: Count = None
+    waits: list[_Wait] | None = None
+
+
+class _Evaluating(_Shape):
+    done: Count = None
+    total: Count = None
+
+
 _SHAPES: dict[str, type[_Shape]] = {
     "run-started": _Started,
     "step": _Step,
@@ -236,6 +257,8 @@ _SHAPES: dict[str, type[_Shape]] = {
     "sample-xids": _Xids,
     "xid": _Xid,
     "sample-stacks": _Stacks,
+    "standing": _Standing,
+    "evaluating": _Evaluating,
 }
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from doctor.event_shapes import sound_events
-from runner.events import RunEvent, read_events
+from runner.events import LONGEST_LINE, RunEvent, read_events
 from runner.rundir import RunDir
 from runner.state import RunState
 
@@ -88,7 +88,7 @@ def _look_at(path: Path, end: int, rare: FindRare) -> Iterator[Seen]:
     with open(path, "rb") as file:
         for offset in sorted(offsets):
             file.seek(offset)
-            if (found := _decoded(file.readline())) is not None:
+            if (found := _decoded(file.readline(LONGEST_LINE))) is not None:
                 yield Seen(found.t, True, found)
     yield from (Seen(event.t, False, event) for event in events_until(path, end, tail))
 
@@ -132,7 +132,7 @@ def _line_after(path: Path, offset: int) -> int:
     """Return where the first line behind byte ``offset`` begins."""
     with open(path, "rb") as file:
         file.seek(offset)
-        return offset + len(file.readline())
+        return offset + len(file.readline(LONGEST_LINE))
 
 
 def _evenly(path: Path, start: int, end: int) -> Iterator[int]:
@@ -140,7 +140,7 @@ def _evenly(path: Path, start: int, end: int) -> Iterator[int]:
         for index in range(POINTS):
             offset = start + (end - start) * index // POINTS
             file.seek(offset)
-            offset += len(file.readline())
+            offset += len(file.readline(LONGEST_LINE))
             if offset < end:
                 yield offset
 

@@ -15,8 +15,8 @@ from doctor.probes.nvml_rows import NvmlProcess
 from doctor.redact_secrets import without_secrets
 from runner.text import Text, t
 
-RETRY_S = 60.0
-"""A machine without a driver is asked again after so long."""
+RETRY_S, LONGEST_RETRY_S = 60.0, 3600.0
+"""A machine without a driver is asked again after so long, and then after twice that: each time a process is started for it."""
 RETRY_ONCE_SEEN_S = 5.0
 """Cards that answered before and do not now are asked again sooner."""
 LOOK_AGAIN_S = 0.1
@@ -67,6 +67,7 @@ class GpuMeter:
         self._asked_at: float | None = None
         """Of an answer that is late."""
         self._retry_at = float("-inf")
+        self._retry_s = RETRY_S
         self._answer: dict[str, Any] = {}
         self.addresses: dict[str, int] = {}
         """PCI address -> index of each card that answered last; "" where an address could not be read."""
@@ -100,7 +101,8 @@ class GpuMeter:
         else:
             self._asked_at = None
             self._answer = {"why": answer}
-            self._retry_at = now + (RETRY_ONCE_SEEN_S if self.seen_cards else RETRY_S)
+            self._retry_at = now + (RETRY_ONCE_SEEN_S if self.seen_cards else self._retry_s)
+            self._retry_s = min(LONGEST_RETRY_S, 2 * self._retry_s)
         return self._answer
 
     def _processes(self) -> dict[str, Any]:

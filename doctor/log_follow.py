@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,13 +27,15 @@ class LogFollower:
         self._history_end = size
         self._offset = max(0, size - HISTORY_BYTES)
         self._seq = 0
-        with open(path, "rb"):
-            pass  # permission is learned now, not on the first look
+        with open(path, "rb") as file:  # permission is learned now, not on the first look
+            self._inode = os.fstat(file.fileno()).st_ino
 
     def read(self) -> Iterator[RunEvent]:
         """Yield what came since the last call. A log that was cut (rotated, written anew) is read from its beginning."""
         with open(self.path, "rb") as file:
-            if file.seek(0, 2) < self._offset:
+            inode, before = os.fstat(file.fileno()).st_ino, self._inode
+            self._inode = inode
+            if file.seek(0, 2) < self._offset or inode != before:
                 self._progress, self._offset, self._history_end = LogProgress(time.monotonic), 0, 0
             file.seek(self._offset)
             while content := file.read(READ_BYTES):

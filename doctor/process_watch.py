@@ -8,16 +8,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from doctor.gil import gil_shares, is_due
 from doctor.gpu_meter import GpuMeter
 from doctor.log_follow import LogFollower, log_of
+from doctor.pace import MOST_CORES, Pace, starting_rate
 from doctor.probes.event_files import tensorboard_of
 from doctor.probes.host_meter import HostMeter
 from doctor.probes.process_tree import is_alive, read_stat, tree_of
-from doctor.probes.trainer_of import BusiestPython
 from doctor.probes.xid_watch import XidWatch
-from doctor.pyspy import Window
-from doctor.stacks import hottest, starting_rate, where_time_goes
+from doctor.stack_watch import StackWatch
 from doctor.tensorboard_follow import TensorboardFollower, is_tensorboard
 from doctor.watching import last_lines
 from runner.events import RunEvent
@@ -50,14 +48,10 @@ class ProcessWatcher:
         self.alive: bool | None = True
         self._start_ticks = stat.start_ticks
         self._is_kernels = _is_kernel_thread(pid)
-        self._rate = starting_rate(stat.threads)
         self._host, self._gpus, self._xids = HostMeter(pid), GpuMeter(), XidWatch()
-        self._window: Window | None = None
-        self._windows = 0
-        self._trainer = BusiestPython(pid)
-        """A launcher or a shell may have been named: what trains is below it."""
-        self._gil: dict[str, Any] = {}
-        self._next_window = 0.0
+        # A launcher or a shell may have been named: what trains is below it. Somebody looks on: windows are short.
+        pace = Pace(starting_rate(stat.threads), shortest_s=2, least_cores=MOST_CORES)
+        self._stacks = StackWatch(pid, pace, below=True, begin=0.0, retry_s=30.0)
         self._seq = 0
         path = log or tensorboard_of(list(tree_of(pid))) or log_of(pid)
         self._log = _follower(path) if path else None
@@ -85,7 +79,7 @@ class ProcessWatcher:
             if self._gpus.seen_cards:
                 for kind, data in self._xids.look(time.monotonic(), self._gpus):
                     self._add(kind, data)
-            self._look_at_stacks(2)
+            self._look_at_stacks()
         return self.state
 
     def _read_log(self) -> None:
@@ -105,42 +99,18 @@ class ProcessWatcher:
     def settle(self) -> None:
         """Wait until there is something to show: one window of stacks and two looks at the CPU."""
         self.poll()
-        while self._window is not None and self.alive:
+        while self._stacks.is_looking and self.alive:
             time.sleep(0.1)
-            self._look_at_stacks(2)
+            self._look_at_stacks()
             self.alive = is_alive(self.pid, self._start_ticks)
         self.poll()
 
-    def _look_at_stacks(self, seconds: int) -> None:
+    def _look_at_stacks(self) -> None:
         if self._is_kernels:
-            self._add(
-                "sample-stacks",
-                {"samples": 0, "errors": 0, "frames": [], "why": t("it is a thread of the kernel")},
-            )
-            return
-        if self._window is None and time.monotonic() >= self._next_window:
-            self._window = Window(self._trainer.find(), seconds, self._rate, gil_only=is_due(self._windows))
-            self._windows += 1
-        sample = self._window.poll() if self._window else None
-        if sample is None:
-            return
-        window, self._window = self._window, None
-        if window is not None and window.gil_only and not sample.trouble:
-            self._gil = gil_shares(window.pid, sample.stacks, sample.errors, window.seconds, window.rate)
-            return
-        self._next_window = time.monotonic() + (30.0 if sample.trouble else 0.5)
-        why: dict[str, Any] = {"why": sample.trouble.why} if sample.trouble else {}
-        frames = hottest(sample.stacks)
-        spent = where_time_goes(sample.stacks)
-        data = {
-            "samples": sample.samples,
-            "errors": sample.errors,
-            "frames": frames,
-            **spent,
-            **self._gil,
-            **why,
-        }
-        self._add("sample-stacks", data)
+            why = t("it is a thread of the kernel")
+            self._add("sample-stacks", {"samples": 0, "errors": 0, "frames": [], "why": why})
+        elif (told := self._stacks.look(time.monotonic())) is not None:
+            self._add("sample-stacks", told)
 
     def _note(self, level: str, text: Text) -> None:
         self._add("note", {"level": level, "text": text})
@@ -150,8 +120,18 @@ class ProcessWatcher:
         self._seq += 1
 
     def status(self) -> str:
-        """Return ``running`` or ``ended``: how it ended is known to its parent alone."""
-        return "running" if self.alive else "ended"
+        """Return ``running``, ``stalled`` (its log told steps and tells none any more) or ``ended``: how is known to its parent alone."""
+        if not self.alive:
+            return "ended"
+        return (
+            self.state.status_at(time.time(), True)
+            if self.state.last and not self.state.finished
+            else "running"
+        )
+
+    def now(self) -> float:
+        """Return the time by the clock of whoever is watched, in seconds since the epoch."""
+        return time.time()
 
     def log_tail(self, lines: int = 20) -> list[str]:
         """Return the last lines of the log that is read; none where it is no text."""
@@ -168,8 +148,7 @@ class ProcessWatcher:
         }
 
     def close(self) -> None:
-        if self._window is not None:
-            self._window.stop()
+        self._stacks.stop()
         self._gpus.close()
         self._xids.close()
 

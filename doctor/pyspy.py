@@ -33,6 +33,8 @@ class Sample:
     cpu_s: float = 0.0
     """What py-spy itself used, user and system."""
     wall_s: float = 0.0
+    rate: int = 1
+    """Looks a second that were asked for."""
 
     @property
     def samples(self) -> int:
@@ -145,6 +147,7 @@ class Window:
                 trouble=trouble,
                 cpu_s=cpu_s,
                 wall_s=time.monotonic() - self._begun,
+                rate=self.rate,
             )
         )
 
@@ -182,13 +185,18 @@ def record(pid: int, seconds: int, rate: int = 10, binary: str | None = None) ->
     return Window(pid, seconds, rate, binary).wait()
 
 
-def dump(pid: int, timeout_s: float = 20.0, with_children: bool = True) -> tuple[str, Trouble | None]:
-    """Return where every thread of ``pid`` (and its children) stands right now, as text."""
+def dump(
+    pid: int, timeout_s: float = 20.0, with_children: bool = True, native: bool = False
+) -> tuple[str, Trouble | None]:
+    """Return where every thread of ``pid`` (and its children) stands right now, as text.
+
+    ``native``: with the frames of C and C++ among them. That stops the process for a moment, so it is for one that stands anyway.
+    """
     binary = find_pyspy()
     if binary is None:
         return "", missing(install_command())
     children = ["--subprocesses"] if with_children else []
-    argv = [binary, "dump", "--nonblocking", *children, "--pid", str(pid)]
+    argv = [binary, "dump", "--native" if native else "--nonblocking", *children, "--pid", str(pid)]
     try:
         done = subprocess.run(
             argv,

@@ -14,7 +14,7 @@ import msgspec
 
 from doctor.event_shapes import sound_events
 from doctor.glance import WHOLE_BYTES, RareIndex, events_until, glance_until
-from runner.events import RunEvent, read_events
+from runner.events import LONGEST_LINE, RunEvent, read_events
 from runner.rundir import RunDir
 from runner.state import RunState
 
@@ -76,7 +76,7 @@ def cut(path: Path, at: float) -> int:
             file.seek(middle)
             if middle > low:
                 file.seek(middle - 1)
-                file.readline()  # the rest of a line that began before the middle
+                file.readline(LONGEST_LINE)  # the rest of a line that began before the middle
             begin, t, end = _next_event(file.tell(), path, high)
             if t is None or begin >= high:
                 high = middle  # nothing whole begins between the middle and the upper end

@@ -12,6 +12,8 @@ from runner.events import RunEvent, read_events
 WHOLE_BYTES = 4 << 20
 """A file up to this size is read whole."""
 END_BYTES = 256 << 10
+SEARCHED_BYTES = 256 << 20
+"""So far back from its end the newest evaluation is looked for."""
 
 
 def first_and_last(path: Path) -> Iterator[RunEvent]:
@@ -29,7 +31,7 @@ def first_and_last(path: Path) -> Iterator[RunEvent]:
         yield event
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         tail = content.find(b"\n", len(content) - END_BYTES) + 1
-        found = content.rfind(b'"kind":"evaluation"', 0, tail)
+        found = content.rfind(b'"kind":"evaluation"', max(0, tail - SEARCHED_BYTES), tail)
         evaluation = content.rfind(b"\n", 0, found) + 1 if found >= 0 else None
     if evaluation is not None:
         yield from (event for event, _ in itertools.islice(read_events(path, evaluation), 1))

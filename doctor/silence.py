@@ -22,19 +22,28 @@ class Silence:
         self._longest_gap_s = 0.0
         self.silent = False
 
+    @property
+    def limit_s(self) -> float:
+        """So long a silence is noted."""
+        return max(self.after_s, PATIENCE * self._longest_gap_s)
+
+    def quiet_s(self, now: float) -> float:
+        """Return for how long nothing has been heard."""
+        return 0.0 if self._heard_at is None else now - self._heard_at
+
     def look(self, now: float) -> Iterator[tuple[Text, bool]]:
         """Yield ``(what to note, whether a stack dump belongs to it)`` when silence begins or ends."""
         size = self._bytes_written()
         if self._heard_at is None or size != self._size:
-            quiet_s = 0.0 if self._heard_at is None else now - self._heard_at
+            quiet_s = self.quiet_s(now)
             self._longest_gap_s = max(self._longest_gap_s, quiet_s)
             self._size, self._heard_at = size, now
             if self.silent:
                 self.silent = False
                 yield t("The trainer goes on after {seconds} s of silence.", seconds=round(quiet_s)), False
             return
-        quiet_s = now - self._heard_at
-        if not self.silent and quiet_s >= max(self.after_s, PATIENCE * self._longest_gap_s):
+        quiet_s = self.quiet_s(now)
+        if not self.silent and quiet_s >= self.limit_s:
             self.silent = True
             yield (
                 t(

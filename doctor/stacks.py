@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from doctor.pace import starting_rate as starting_rate
 from runner.phases import is_data_parallel, is_exchange, own_place, phase_of, waits_for_work
 from runner.strings import printable
 from runner.text import Text, t
@@ -314,31 +315,3 @@ def headline(stderr: str) -> str:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("Error:").strip() for line in lines if line.startswith(("Error:", "thread "))]
     return printable((errors or lines[-1:] or [""])[0])[:200]
-
-
-# -- rate --------------------------------------------------------------------------------------------------
-def starting_rate(threads: int) -> int:
-    """Return samples a second for a tree of ``threads`` OS threads: a look reads every thread's /proc entry.
-
-    Measured: 160 idle native threads cost 22 % of a core at 100 Hz, so 10 Hz stays near 2 % there.
-    """
-    return 10 if threads <= 200 else 5 if threads <= 500 else 2
-
-
-@dataclass
-class Pace:
-    """Keeps stacks within ``budget`` of one core: first by a lower rate, then by pauses between windows."""
-
-    rate: int = 10
-    window_s: int = 5
-    budget: float = 0.04
-    pause_s: float = 0.0
-
-    def learn(self, cpu_s: float, wall_s: float) -> None:
-        """Adjust to what the last window cost, in CPU-seconds over ``wall_s`` seconds."""
-        share = cpu_s / max(wall_s, 1e-3)
-        if share > self.budget and self.rate > 2:
-            self.rate = max(2, min(self.rate - 1, int(self.rate * self.budget / share)))
-            self.pause_s = 0.0
-        else:
-            self.pause_s = max(0.0, cpu_s / self.budget - wall_s)

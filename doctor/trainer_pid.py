@@ -118,3 +118,9 @@ def _signal_by_number(mark: ProcessMark, number: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def is_written_here(run: RunDir) -> bool:
+    """Return whether this host writes a run; a mark that names no host, or none at all, is taken for ours."""
+    mark = read_mark(run.supervisor_pid) or read_mark(run.trainer_pid)
+    return mark is None or not mark.hostname or mark.hostname == here()[0]

@@ -12,12 +12,13 @@ from typing import Any
 from doctor.event_shapes import sound_events
 from doctor.glance import glance, is_long
 from doctor.run_ends import first_and_last
-from doctor.trainer_pid import trainer_alive
+from doctor.trainer_pid import is_written_here, trainer_alive
+from doctor.writer_clock import WriterClock
 from runner.damage import damage_of
 from runner.events import EventFollower
 from runner.rundir import RunDir, is_run, runs_home
 from runner.state import RunState, fold, state_as_dict
-from runner.text import Text
+from runner.text import Text, t
 
 ALIVE_EVERY_S = 1.0
 RESUMING_AFTER_S = 5.0
@@ -36,6 +37,9 @@ class RunWatcher:
         self._follower = EventFollower(run.events)
         self._asked_at = -1e9
         self._damage: list[Text] = []
+        self._writer = WriterClock(is_written_here(run))
+        self.is_gone = False
+        """Its directory was there and is not any more."""
 
     @property
     def name(self) -> str:
@@ -48,6 +52,7 @@ class RunWatcher:
             return self._read_whole()
         for event in sound_events(self._follower.each_new()):
             self.state.add(event)
+        self._writer.hear(self.state.last_t, self._clock())
         self.state.damage = self._damage
         return self.state
 
@@ -55,8 +60,12 @@ class RunWatcher:
         now = time.monotonic()
         if now - self._asked_at >= ALIVE_EVERY_S:
             self._asked_at = now
-            self.alive = trainer_alive(self.run)
-            if not self.state.started:
+            alive = trainer_alive(self.run)
+            self.is_gone = self.state.last_t is not None and _is_removed(self.run.path)
+            self.alive = False if self.is_gone else alive
+            if self.is_gone:
+                self._damage = [t("{path} was removed while it was watched", path=str(self.run.path))]
+            elif not self.state.started:
                 self._damage = damage_of(self.run)
 
     def trainer_ended(self) -> None:
@@ -65,12 +74,16 @@ class RunWatcher:
 
     def status(self) -> str:
         """Return ``starting running stalled stopped completed failed non-finite lost damaged``."""
-        now, spoke_at = self._clock(), self.state.last_trainer_t
+        now, spoke_at = self.now(), self.state.last_trainer_t
         if self.state.supervised:  # alive after its end: its supervisor, with what is to be done on finish
             return self.state.status_at(now, self.alive)
         if self.state.finished and self.alive and spoke_at is not None and now - spoke_at > RESUMING_AFTER_S:
             return "starting"  # finished once, and resumed: the new trainer has not spoken yet
         return self.state.status_at(now, self.alive)
+
+    def now(self) -> float:
+        """Return the time by the clock of whoever writes the run, in seconds since the epoch."""
+        return self._writer.now(self._clock())
 
     def is_over(self) -> bool:
         """Return whether nothing more will come: its trainer is gone, or it said so and nobody can look."""
@@ -82,6 +95,7 @@ class RunWatcher:
         for event in sound_events(self._follower.each_new()):
             whole.add(event)
         whole.damage = self._damage
+        self._writer.hear(whole.last_t, self._clock())
         self.state = whole
         return whole
 
@@ -90,6 +104,7 @@ class RunWatcher:
         if self.state.last_t is None and is_long(self.run):
             self._ask_alive()
             self.state = glance(self.run)
+            self._writer.hear(self.state.last_t, self._clock())
         else:
             self.poll()
 
@@ -99,12 +114,23 @@ class RunWatcher:
     def as_dict(self) -> dict[str, Any]:
         """Return what ``doctor watch --json`` prints."""
         return {"run": self.name, "path": str(self.run.path)} | state_as_dict(
-            self.state, self._clock(), self.alive
+            self.state, self.now(), self.alive
         )
 
     def log_tail(self, lines: int = 20) -> list[str]:
         """Return the last lines of the trainer's log."""
         return last_lines(self.run.trainer_log, lines)
+
+
+def _is_removed(path: Path) -> bool:
+    """Return whether a directory is gone: a disk that merely does not answer is another error."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def last_lines(path: Path, lines: int) -> list[str]:

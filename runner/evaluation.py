@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -24,9 +24,11 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def evaluate(
-    engine: Engine, data: Prepared, batch_size: int, seed: int, workers: int, stop: AgreedStop
-) -> Evaluation | None:
+    engine: Engine, data: Prepared, batch_size: int, seed: int, workers: int, stop: AgreedStop,
+    answered: Callable[[int, int], None],
+) -> Evaluation | None:  # fmt: skip
     """Return how well the held-out rows are answered; None where asked to stop meanwhile.
+    ``answered`` is told of each batch, and of how many.
 
     Several ranks answer a part each, every row once, and know the whole: the same numbers on all of them.
     """
@@ -35,9 +37,12 @@ def evaluate(
     loss_sum = denominator = 0.0
     order = data.eval.lengths.argsort(kind="stable")
     ranks = engine.placed.ranks
-    lots = dealt_lots(order, batch_size, ranks.rank, ranks.size)
+    lots, total = (
+        dealt_lots(order, batch_size, ranks.rank, ranks.size),
+        math.ceil(len(order) / batch_size / ranks.size),
+    )
     with evaluation_mode(engine.model), engine.without_gradients():
-        for batch in batches(data, "eval", lots, -1, seed, workers, engine.pins):
+        for number, batch in enumerate(batches(data, "eval", lots, -1, seed, workers, engine.pins), 1):
             if stop.ask():
                 return None
             with engine.agreement():
@@ -49,6 +54,7 @@ def evaluate(
             loss_sum += own
             denominator += data.task.denominator(batch["labels"])
             metrics.update(logits, batch["labels"])
+            answered(number, total)
     loss_sum, denominator = ranks.summed(loss_sum, denominator)
     # Held-out rows that all weigh nothing (a class that no training row has, with balanced weights) have no mean.
     loss = loss_sum / denominator if denominator else math.nan

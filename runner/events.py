@@ -8,13 +8,14 @@ writer's ``null`` would hide a NaN.
 
 from __future__ import annotations
 
+import errno
 import heapq
 import math
 import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -35,6 +36,7 @@ import msgspec
 #                micro-batch so far), measured_bytes and predicted_bytes (of tensors, at that shape; predicted absent: the
 #                arithmetic does not know the model, why says so), worst_bytes (foretold for the longest samples allowed),
 #                process_bytes (peak RSS on a CPU, reserved by the allocator on a GPU), parted (bool: by more than 15 %)
+# evaluating     done, total (batches of the evaluation under way), now and then
 # note           level ("info" "warn" "fail"), text (a Text as {"msgid", "params"}), file (a path inside the run directory)
 # run-finished   outcome ("completed" "stopped" "interrupted" (a command stopped by hand) "failed" "non-finite"), steps, seconds, exit_code, error, final_dir, metrics
 #                gil_share, gil_main_share (of gil_looks: how often any thread, and the main one, held the GIL)
@@ -46,6 +48,7 @@ import msgspec
 #                before, where the container has a CPU limit), disk_read_bytes_per_s, disk_write_bytes_per_s (of the run's
 #                processes, from storage), network_rx_bytes_per_s, network_tx_bytes_per_s, shm_used_bytes, shm_size_bytes,
 #                unread {field: why}
+#                blocked, paused (processes of the run in state D and T)
 # sample-gpu     gpus [{index, name, utilization_pct, memory_activity_pct, memory_used_bytes, memory_total_bytes, temperature_c,
 #                temperature_slowdown_c, power_w, power_limit_w, sm_clock_mhz, throttle_reasons [str], pcie_rx_bytes_per_s, pcie_tx_bytes_per_s, nvlink_rx_bytes_per_s,
 #                nvlink_tx_bytes_per_s, nvlink_errors (since the driver was loaded), sm_active_pct, tensor_active_pct (GPM),
@@ -57,9 +60,12 @@ import msgspec
 #                the thread that is oftenest in one), samples, errors, frames [{function, file, line, self_share, total_share, process, thread (a side thread's)}],
 #                looks (at the trainer's main thread), phases {name: share of looks}, places [{phase, function, file, line,
 #                share}] in the user's own code, trees [{process, nodes [[depth, function, file, line, share]]}], why and trouble (its class, see doctor/stacks.py) where there are none
+# standing       where a silent trainer stands: file (inside the run directory), waits [{pid, state, call}] of its processes, place
+#                (of its own dumps), dumps (how many of them)
 KINDS = (
     "run-started", "preparing", "step", "evaluation", "checkpoint", "memory", "note", "run-finished",
     "sample-host", "sample-gpu", "sample-stacks", "sample-xids", "xid", "on-finish", "output",
+    "standing", "evaluating",
 )  # fmt: skip
 
 
@@ -178,11 +184,21 @@ class EventWriter:
         self._seq += 1
         return event
 
+    @property
+    def is_deleted(self) -> bool:
+        """Has somebody removed the file under the writer's hands?"""
+        return os.fstat(self._fd).st_nlink == 0
+
     def close(self) -> None:
         os.close(self._fd)
 
 
 _DECODER = msgspec.json.Decoder(RunEvent)
+
+
+LONGEST_LINE = 4 << 20
+"""No event comes near; what is longer is no line of ours (a hole in the file, foreign bytes) and never held in memory."""
+_SKIP_BYTES = 1 << 20
 
 
 def read_events(path: Path, offset: int = 0) -> Iterator[tuple[RunEvent, int]]:
@@ -197,15 +213,36 @@ def read_events(path: Path, offset: int = 0) -> Iterator[tuple[RunEvent, int]]:
         return
     with file:
         file.seek(offset)
-        for line in file:
+        while line := file.readline(LONGEST_LINE):
             if not line.endswith(b"\n"):
-                return
+                if len(line) < LONGEST_LINE or not pass_over(file):
+                    return
+                offset = file.tell()
+                continue
             offset += len(line)
             try:
                 event = _DECODER.decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 continue
             yield event, offset
+
+
+def pass_over(file: BinaryIO) -> bool:
+    """Go behind the next line end, over holes at once; return whether there is one."""
+    while block := file.read(_SKIP_BYTES):
+        end = block.find(b"\n")
+        if end >= 0:
+            file.seek(end + 1 - len(block), os.SEEK_CUR)
+            return True
+        if not block.strip(b"\0"):
+            try:
+                file.seek(os.lseek(file.fileno(), file.tell(), os.SEEK_DATA))
+            except OSError as error:
+                if (
+                    error.errno == errno.ENXIO
+                ):  # nothing but a hole to the end; else a file system that does not tell
+                    return False
+    return False
 
 
 class EventFollower:

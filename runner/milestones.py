@@ -53,7 +53,9 @@ def _evaluate_in_memory(bench: Workbench) -> Evaluation | None:
     while True:
         size, trouble = bench.state.eval_batch_size, ""
         try:
-            return evaluate(bench.engine, bench.data, size, bench.seed, workers, bench.stop)
+            return evaluate(
+                bench.engine, bench.data, size, bench.seed, workers, bench.stop, bench.pulse.evaluated
+            )
         except (RuntimeError, MemoryError) as error:
             trouble = out_of_memory_words(error)
             if size == 1 or not trouble:

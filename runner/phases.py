@@ -143,3 +143,13 @@ def waits_for_work(stack: Sequence[Place]) -> bool:
     # get (multiprocessing/queues.py:113) called by _worker_loop (torch/utils/data/_utils/worker.py:275)
     files = [file for _, file, _ in stack]
     return "multiprocessing/queues.py" in files and not any("/fetch.py" in file for file in files)
+
+
+_NETWORK = ("ssl.py", "socket.py", "http/client.py", "urllib/request.py")
+
+
+def is_network(file: str) -> bool:
+    """Return whether a function of this file, on top of a stack, waits for the other end of a connection."""
+    return file.endswith(_NETWORK) or file.startswith(
+        ("urllib3/", "httpcore/", "httpx/", "aiohttp/", "requests/", "botocore/")
+    )

@@ -24,6 +24,8 @@ STALLED_AFTER_S = 60.0
 then went on: a long evaluation is no stall (see :data:`PATIENCE`)."""
 PATIENCE = 3.0
 """A trainer that was once quiet for G seconds and went on is not called stalled before PATIENCE x G."""
+FIRST_STEP_S = 600.0
+"""Before the first step kernels are compiled, caches filled and workers started: silence says nothing so soon."""
 
 
 XIDS_KEPT = 20
@@ -52,6 +54,8 @@ class RunState:
         self.steps_total: int | None = None
         self.last: dict[str, Any] = {}
         """``data`` of the newest step event."""
+        self.has_stepped = False
+        """A step has been done since the newest start."""
         self.loss, self.eval_loss = Curve(), Curve()
         self.lr, self.grad_norm = Curve(), Curve()
         self.samples_per_s, self.tokens_per_s = Curve(), Curve()
@@ -70,6 +74,10 @@ class RunState:
         self.xid_source: dict[str, Any] = {}
         """Where they come from, or ``why`` from nowhere: ``data`` of ``sample-xids``; empty: nobody looked."""
         self.stacks: dict[str, Any] = {}
+        self.standing: dict[str, Any] = {}
+        """``data`` of the newest ``standing`` event of the silence under way."""
+        self.evaluating: dict[str, Any] = {}
+        """``data`` of the newest ``evaluating`` event: how far an evaluation is; empty: none is under way."""
         self.log_pace: list[float] = []
         """Seconds a step between the newest words of a supervised command's log."""
         self._paced_step = 0
@@ -106,6 +114,7 @@ class RunState:
             if self.last_trainer_t is not None:
                 self.longest_gap_s = max(self.longest_gap_s, event.t - self.last_trainer_t)
             self.last_trainer_t = event.t
+            self.standing, self.evaluating = {}, {}
         handler = getattr(self, "_on_" + event.kind.replace("-", "_"), None)
         if handler is not None:
             handler(event)
@@ -146,7 +155,7 @@ class RunState:
         self.supervised = event.source == "log"
         self.started = event.data
         self.finished, self.training_finished = {}, {}
-        self.longest_gap_s = 0.0
+        self.longest_gap_s, self.has_stepped = 0.0, False
         self._begin_at(event)
 
     def _begin_at(self, event: RunEvent) -> None:
@@ -162,7 +171,7 @@ class RunState:
     def _on_step(self, event: RunEvent) -> None:
         self.step = whole(event.step, self.step) or self.step
         self.steps_total = whole(event.data.get("steps_total"), self.steps_total)
-        self.last = event.data
+        self.last, self.has_stepped = event.data, True
         loss = number(event.data.get("loss"))
         if loss is not None:
             self.loss.add(self.step, loss)
@@ -235,6 +244,12 @@ class RunState:
     def _on_sample_xids(self, event: RunEvent) -> None:
         self.xid_source = event.data
 
+    def _on_standing(self, event: RunEvent) -> None:
+        self.standing = event.data
+
+    def _on_evaluating(self, event: RunEvent) -> None:
+        self.evaluating = event.data
+
     def _on_sample_stacks(self, event: RunEvent) -> None:
         self.stacks = event.data
 
@@ -251,7 +266,7 @@ class RunState:
             return "starting"
         if self.supervised and not self.last:
             return "running"  # a command that tells no steps may well be silent for long
-        patience_s = max(STALLED_AFTER_S, PATIENCE * self.longest_gap_s)
+        patience_s = max(STALLED_AFTER_S if self.has_stepped else FIRST_STEP_S, PATIENCE * self.longest_gap_s)
         if self.last_trainer_t is not None and now - self.last_trainer_t > patience_s:
             return "stalled"
         return "running"

@@ -37,6 +37,8 @@ def state_as_dict(state: RunState, now: float, trainer_alive: bool | None = None
             "xids": state.xids,
             "xid_source": state.xid_source or None,
             "stacks": state.stacks,
+            "standing": state.standing or None,
+            "evaluating": state.evaluating or None,
             "finished": state.finished or None,
         }
     )

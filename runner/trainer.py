@@ -67,6 +67,7 @@ class Trainer(Workbench):
             self.resume(approximate)
         say_started(self, resume)
         say_packing(self)
+        self.pulse.watchdog.start()
         probe_memory(self)
         settle_compiling(self)
         self.stop.ask()
@@ -86,6 +87,7 @@ class Trainer(Workbench):
                     break  # the same window again, cut smaller
                 if self.proof.is_complete:
                     return Finished(outcome="stopped", exit_code=EXIT_SAVED, windows=self.state.windows_done)
+                self.pulse.step_done()
                 save_if_due(self)
             stream.close()
         if not evaluate_if_due(self) or self.stop:
@@ -248,6 +250,7 @@ def run_training(
     try:
         finished = trainer.train_all(resume, approximate)
     finally:
+        trainer.pulse.watchdog.close()
         trainer.saver.wait()
         trainer.trackers.finish()
     journal.say(f"{finished.outcome} after {time.monotonic() - started:.0f} s")

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from runner.text import Text, t
-from runner.verdict_case import HUNG_CPU_CORES, HUNG_SAME_PLACE, Case, Verdict, percent, unknown
+from runner.verdict_case import Case, Verdict, percent, unknown
 from runner.verdict_device import copying, cpu_work, gpu_work, throttled
 from runner.verdict_host import cpu_limit, data, evaluating, logging, saving
 from runner.verdict_ranks import ranks, slow_rank
-from runner.window import Window
+from runner.verdict_silence import is_still, silent, still
 
 __all__ = ["Case", "Verdict", "device_is_gpu", "is_worth_saying", "judge", "verdict_of"]
 
@@ -24,7 +24,7 @@ __all__ = ["Case", "Verdict", "device_is_gpu", "is_worth_saying", "judge", "verd
 def judge(case: Case) -> Verdict:
     """Return where the time goes. Order matters: what holds up everything else is asked first."""
     if case.silent_s is not None:
-        return msgspec.structs.replace(_silent(case), sources=case.sources())
+        return msgspec.structs.replace(silent(case), sources=case.sources())
     early = _too_early(case)
     rules: tuple[Callable[[Case], Verdict | None], ...] = (
         evaluating, saving, ranks, cpu_limit, data, logging, copying, throttled, gpu_work, cpu_work,
@@ -57,43 +57,6 @@ def _nothing_stands_out(case: Case) -> Verdict:
     )
 
 
-# -- silence
-def _silent(case: Case) -> Verdict:
-    window, quiet = case.window, round(case.silent_s or 0.0)
-    if not case.has_stacks:
-        return unknown(t("silent for {seconds} s; cannot tell why: no stacks were seen since", seconds=quiet))
-    for phase, kind, words in (
-        ("ranks", "ranks", t("silent for {seconds} s: waiting for other ranks", seconds=quiet)),
-        ("saving", "saving", t("silent for {seconds} s: saving", seconds=quiet)),
-        ("evaluation", "evaluating", t("silent for {seconds} s: evaluating", seconds=quiet)),
-    ):
-        if window.phase_share(phase) >= HUNG_SAME_PLACE:
-            return Verdict(kind=kind, sentence=words, evidence=tuple(_standing(window)))
-    place, looks = max(window.top.items(), key=lambda item: item[1], default=(None, 0.0))
-    cores = window.cpu_cores.value
-    if (
-        place is None
-        or looks < HUNG_SAME_PLACE * window.stack_samples
-        or cores is None
-        or cores > HUNG_CPU_CORES
-    ):
-        return unknown(
-            t("silent for {seconds} s, yet it moves or computes; cannot tell whether it hangs", seconds=quiet)
-        )
-    return Verdict(
-        kind="hung",
-        sentence=t("hung: silent for {seconds} s, at {place} all the time", seconds=quiet,
-                   place=f"{place[0]} ({place[1]}:{place[2]})"),
-        evidence=tuple(_standing(window)),
-        advice=t("the whole stack is in the run's folder stacks/; stop the run and resume it once the cause is gone"),
-    )  # fmt: skip
-
-
-def _standing(window: Window) -> list[Text]:
-    own = window.place("data", "worker", "ranks", "saving", "evaluation", "other")
-    return [t("in your code: {place}", place=f"{own[0]} ({own[1]}:{own[2]})")] if own else []
-
-
 # -- evidence
 def _evidence(case: Case) -> list[Text]:
     window, out = case.window, []
@@ -122,21 +85,30 @@ def _evidence(case: Case) -> list[Text]:
 # -- of a run
 def verdict_of(state: Any, status: str, now: float) -> Verdict:
     """Return the verdict on a :class:`runner.state.RunState`: of its newest minute, or of the whole where it is over."""
-    on_gpu, told = device_is_gpu(state.started), state.started.get("world_size")
-    together = told if isinstance(told, int) else None
+    told = state.started.get("world_size")
+    case = Case(
+        window=state.windows.whole,
+        on_gpu=device_is_gpu(state.started),
+        ranks_told=told if isinstance(told, int) else None,
+        standing=state.standing,
+    )
     if status == "stalled" and state.last_trainer_t is not None:
-        silent_s = now - state.last_trainer_t
-        return judge(
-            Case(
-                window=state.windows.since(state.last_trainer_t + 5),
-                on_gpu=on_gpu,
-                silent_s=silent_s,
-                ranks_told=together,
-            )
-        )
-    over = status not in ("running", "starting", "stalled")
-    window = state.windows.whole if over else state.windows.recent()
-    verdict = judge(Case(window=window, on_gpu=on_gpu, ranks_told=together))
+        window = state.windows.since(state.last_trainer_t + 5)
+        return judge(msgspec.structs.replace(case, window=window, silent_s=now - state.last_trainer_t))
+    if status not in ("running", "starting"):
+        return _with_slow_rank(judge(case), state)
+    if not state.last and (found := _standing_still(case, state)) is not None:
+        return found
+    return _with_slow_rank(judge(msgspec.structs.replace(case, window=state.windows.recent())), state)
+
+
+def _standing_still(case: Case, state: Any) -> Verdict | None:
+    """Return what is said of a program that tells no steps; None: it goes on, or nobody knows."""
+    seconds, window = state.windows.still(is_still)
+    return still(msgspec.structs.replace(case, window=window), seconds)
+
+
+def _with_slow_rank(verdict: Verdict, state: Any) -> Verdict:
     slow = state.ranks.slowest() if verdict.kind == "ranks" else None
     return (
         verdict

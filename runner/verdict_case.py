@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from runner.text import Text, t
@@ -53,7 +55,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """One answer: ``kind`` for programs, ``sentence`` for people."""
 
     kind: str
-    """data, launch, compute, memory, throttled, ranks, evaluating, saving, logging, copying, cpu-limit, hung, unknown."""
+    """data, launch, compute, memory, throttled, ranks, evaluating, saving, logging, copying, cpu-limit, hung, still, unknown."""
     sentence: Text
     evidence: tuple[Text, ...] = ()
     advice: Text | None = None
@@ -73,6 +75,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """None: nobody said where it computes."""
     silent_s: float | None = None
     """Set where the trainer is called stalled: ``window`` then covers the silence."""
+    standing: dict[str, Any] = {}
+    """``data`` of the newest ``standing`` event of this silence: what the kernel and the trainer's own dumps say."""
     ranks_told: int | None = None
     """How many processes train together, as the trainer says; None: it does not."""
 
@@ -115,8 +119,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(name for name, there in has.items() if there)
 
 
-def unknown(why: Text) -> Verdict:
-    return Verdict(kind="unknown", sentence=why)
+def unknown(why: Text, evidence: tuple[Text, ...] = ()) -> Verdict:
+    return Verdict(kind="unknown", sentence=why, evidence=evidence)
 
 
 def disagree(one: Text, other: Text) -> Verdict:

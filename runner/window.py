@@ -60,6 +60,14 @@ class Window:
     cores_usable: float | None = None
     cgroup_throttled_pct: Mean = field(default_factory=Mean)
     """Share of the scheduler's periods in which the container was stopped at its CPU limit."""
+    blocked: Mean = field(default_factory=Mean)
+    """1 for a look at which a process of the run stood in a device or a file system (state D), else 0."""
+    paused: Mean = field(default_factory=Mean)
+    """1 for a look at which a process of the run was stopped by a signal (state T), else 0."""
+    disk_bytes_per_s: Mean = field(default_factory=Mean)
+    """What the run's processes read and wrote."""
+    network_bytes_per_s: Mean = field(default_factory=Mean)
+    """What the container received and sent."""
     # stacks of the trainer's main thread
     stack_samples: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
@@ -92,6 +100,10 @@ class Window:
             "power_share",
             "cpu_cores",
             "cgroup_throttled_pct",
+            "blocked",
+            "paused",
+            "disk_bytes_per_s",
+            "network_bytes_per_s",
         ):
             getattr(self, name).merge(getattr(other, name))
         for name in ("split_s", "phases", "places", "top"):
@@ -129,6 +141,11 @@ class Window:
         weight, (_, function, file, line) = max(found)
         return function, file, line, min(1.0, weight / self.stack_samples)
 
+    def standing(self, share: float) -> tuple[str, str, int] | None:
+        """Return (function, file, line) where the main thread itself was in at least ``share`` of looks; None: it moves."""
+        place, looks = max(self.top.items(), key=lambda item: item[1], default=(None, 0.0))
+        return place if looks >= share * self.stack_samples > 0 else None
+
     # -- one event
     def add_gpus(self, gpus: list[dict[str, Any]]) -> None:
         cards = [card for card in gpus if amount(card.get("utilization_pct")) is not None]
@@ -147,6 +164,11 @@ class Window:
         self.cpu_cores.add(None if cpu_pct is None else cpu_pct / 100)
         self.cores_usable = amount(host.get("cpu_cores_usable")) or self.cores_usable
         self.cgroup_throttled_pct.add(amount(host.get("cpu_throttled_pct")))
+        for name, mean in (("blocked", self.blocked), ("paused", self.paused)):
+            count = amount(host.get(name))
+            mean.add(None if count is None else float(count > 0))
+        self.disk_bytes_per_s.add(_sum(host, "disk_read_bytes_per_s", "disk_write_bytes_per_s"))
+        self.network_bytes_per_s.add(_sum(host, "network_rx_bytes_per_s", "network_tx_bytes_per_s"))
 
     def add_stacks(self, stacks: dict[str, Any]) -> None:
         frames = rows(stacks.get("frames"))
@@ -171,6 +193,12 @@ class Window:
         )
         _prune(self.places)
         _prune(self.top)
+
+
+def _sum(data: dict[str, Any], *names: str) -> float | None:
+    """Return the sum of what is there of ``names``; None: nothing is."""
+    values = [value for name in names if (value := amount(data.get(name))) is not None]
+    return sum(values) if values else None
 
 
 def _is_main(frame: dict[str, Any]) -> bool:

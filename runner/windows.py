@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from runner.events import RunEvent, amount, rows, table
@@ -99,3 +100,13 @@ class Windows:
             if begin >= at:
                 merged.merge(window)
         return merged
+
+    def still(self, is_still: Callable[[Window], bool]) -> tuple[float, Window]:
+        """Return for how many seconds, up to the newest bucket, every bucket was ``is_still``, and what was seen in that time."""
+        merged, since = Window(), None
+        for begin, window in reversed(self._buckets):
+            if not is_still(window):
+                break
+            merged.merge(window)
+            since = begin
+        return (0.0 if since is None else self._buckets[-1][0] + BUCKET_S - since), merged

@@ -31,6 +31,7 @@ from runner.order import windows_total
 from runner.placement import place_model
 from runner.plan import Plan
 from runner.prepare import prepare_data
+from runner.pulse import Pulse
 from runner.rank_env import threads_each
 from runner.ranks import AgreedStop, Ranks
 from runner.rundir import RunDir
@@ -42,6 +43,7 @@ from runner.text import t
 from runner.together_data import prepared_together, share_weights
 from runner.trackers import flat_config, make_trackers
 from runner.train_state import TrainState
+from runner.watchdog import Watchdog, dump_name
 
 RETRY_SAVE_AFTER = 20
 """Windows after which a checkpoint that could not be written is tried again."""
@@ -80,6 +82,7 @@ class Workbench:
             trackers, run.path, flat_config(msgspec.to_builtins(plan.profile)), journal.note
         )
         journal.listener = self.trackers.take
+        self.pulse = Pulse(Watchdog(run.stacks / dump_name(self.ranks.rank)), journal)
         self.updating = False
         """An update is being made: some weights may have it, some not."""
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 
 from doctor.stacks import (
-    Pace,
     classify,
     drop_torn,
     hottest,
     parse_errors,
     parse_raw,
-    starting_rate,
     where_time_goes,
 )
 
@@ -119,20 +117,6 @@ GONE = "Error: Failed to get process executable name. Check that the process is 
 )  # fmt: skip
 def test_each_error_text_has_its_class(stderr: str, yama: int | None, kind: str) -> None:
     assert classify(stderr, yama).kind == kind
-
-
-def test_the_rate_falls_with_the_threads() -> None:
-    assert [starting_rate(threads) for threads in (4, 300, 2000)] == [10, 5, 2]
-
-
-def test_the_pace_keeps_to_its_budget() -> None:
-    pace = Pace(rate=10, window_s=5, budget=0.04)
-    pace.learn(cpu_s=0.1, wall_s=5)
-    assert (pace.rate, pace.pause_s) == (10, 0.0)
-    pace.learn(cpu_s=1.0, wall_s=5)
-    assert pace.rate == 2
-    pace.learn(cpu_s=1.0, wall_s=5)
-    assert 1.0 / (5 + pace.pause_s) == pytest.approx(0.04)
 
 
 def test_a_root_that_is_no_python_and_one_torn_at_every_look_leave_the_rest_told() -> None:

@@ -14,8 +14,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--schema",
-        choices=("report", "snapshot"),
-        help=say("print the JSON Schema of the report or of the snapshot file"),
+        choices=("report", "snapshot", "watch"),
+        help=say("print the JSON Schema of the report, of the snapshot file, or of a line of watch --json"),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 
 from doctor.commands import CommandError, Exit
 from doctor.commands.run import no_such_run
@@ -42,7 +41,7 @@ def run(namespace: argparse.Namespace) -> int:
 
     def text() -> str:
         state = watcher.poll()
-        return metrics_text(watcher.name, state, watcher.status(), time.time())
+        return metrics_text(watcher.name, state, watcher.status(), watcher.now())
 
     if namespace.once:
         sys.stdout.write(text())

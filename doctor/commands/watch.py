@@ -172,7 +172,7 @@ def _screen(watcher: Watcher) -> list[str]:
 
     size = shutil.get_terminal_size((80, 24))
     return screen(
-        watcher.name, watcher.state, watcher.status(), time.time(),
+        watcher.name, watcher.state, watcher.status(), watcher.now(),
         width=max(40, min(size.columns, 120)), height=max(12, size.lines - 1),
         colour=wants_colour(sys.stdout),
         unicode=(sys.stdout.encoding or "").lower().replace("-", "") == "utf8",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from doctor.probes.host_rates import HostRates
-from doctor.probes.process_tree import TreeMeter
+from doctor.probes.tree_meter import TreeMeter
 from runner.text import t
 
 CGROUP = Path("/sys/fs/cgroup")

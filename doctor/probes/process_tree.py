@@ -50,10 +50,10 @@ def parse_stat(text: str) -> Stat:
     )
 
 
-def read_stat(pid: int) -> Stat | None:
+def read_stat(pid: int, proc: Path = Path("/proc")) -> Stat | None:
     """Return the stat of a process; None when there is none with that number."""
     try:
-        return parse_stat(Path(f"/proc/{pid}/stat").read_bytes().decode("utf-8", "replace"))
+        return parse_stat(Path(f"{proc}/{pid}/stat").read_bytes().decode("utf-8", "replace"))
     except (OSError, ValueError):
         return None
 
@@ -79,12 +79,15 @@ def _kernel_lists_children() -> bool:
     return Path(f"/proc/self/task/{os.getpid()}/children").exists()
 
 
-def children_of(pid: int) -> list[int]:
-    """Return the children of ``pid``: its threads' ``children`` files, else a walk over the process table."""
+def children_of(pid: int, of_all_threads: bool = True) -> list[int]:
+    """Return the children of ``pid``: its threads' ``children`` files, else a walk over the process table.
+
+    ``of_all_threads``: else only those that its main thread has started, which is one file however many threads there are.
+    """
     if not _kernel_lists_children():
         return [other for other in _all_pids() if (stat := read_stat(other)) and stat.parent_pid == pid]
     found: list[int] = []
-    for task in _names(f"/proc/{pid}/task"):
+    for task in _names(f"/proc/{pid}/task") if of_all_threads else (str(pid),):
         with suppress(OSError):  # a thread that has just ended
             found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
     return found
@@ -101,8 +104,8 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def tree_of(pid: int) -> dict[int, Stat]:
-    """Return ``pid`` and all its descendants that run now."""
+def tree_of(pid: int, of_all_threads: bool = True) -> dict[int, Stat]:
+    """Return ``pid`` and all its descendants that run now; ``of_all_threads`` as in :func:`children_of`."""
     tree: dict[int, Stat] = {}
     waiting = [pid]
     while waiting:
@@ -111,35 +114,5 @@ def tree_of(pid: int) -> dict[int, Stat]:
         if stat is None or one in tree or stat.state in "ZX":
             continue
         tree[one] = stat
-        waiting += children_of(one)
+        waiting += children_of(one, of_all_threads)
     return tree
-
-
-@dataclass
-class TreeMeter:
-    """Turns two looks at a process tree into a CPU share."""
-
-    pid: int
-    _ticks: dict[tuple[int, int], int] | None = None
-    _at: float = 0.0
-
-    @property
-    def pids(self) -> list[int]:
-        """The processes of the newest sample."""
-        return [pid for pid, _ in self._ticks or ()]
-
-    def sample(self, now: float) -> dict[str, float | int | None]:
-        """Return cpu_pct (100: one core; None at first), rss_bytes, processes and threads of the tree."""
-        tree = tree_of(self.pid)
-        ticks = {(pid, stat.start_ticks): stat.cpu_ticks for pid, stat in tree.items()}
-        cpu_pct = None
-        if self._ticks is not None and now > self._at:
-            used = sum(max(0, count - self._ticks.get(key, 0)) for key, count in ticks.items())
-            cpu_pct = round(100 * used / TICKS_PER_S / (now - self._at), 1)
-        self._ticks, self._at = ticks, now
-        return {
-            "cpu_pct": cpu_pct,
-            "rss_bytes": sum(stat.rss_bytes for stat in tree.values()),
-            "processes": len(tree),
-            "threads": sum(stat.threads for stat in tree.values()),
-        }

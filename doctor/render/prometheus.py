@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from runner.events import number
+from runner.events import amount, number, whole
 from runner.state import RunState
 from runner.verdict import verdict_of
 
@@ -24,11 +24,14 @@ STATUSES = (
     "damaged",
 )
 KINDS = ("data", "launch", "compute", "memory", "throttled", "ranks", "evaluating", "saving", "logging", "copying",
-         "cpu-limit", "hung", "unknown")  # fmt: skip
+         "cpu-limit", "hung", "still", "unknown")  # fmt: skip
 
 _Row = tuple[str, dict[str, str], float]
 
 _STEP = {"loss": "loss", "lr": "learning_rate", "grad_norm": "gradient_norm", "epoch": "epoch"}
+_RANK = {"step": "rank_step", "step_seconds": "rank_step_seconds", "own_seconds": "rank_own_seconds",
+         "tokens_per_s": "rank_tokens_per_second", "samples_per_s": "rank_samples_per_second",
+         "last_t": "rank_last_word_timestamp_seconds"}  # fmt: skip
 _GPU = {"utilization_pct": 0.01, "memory_activity_pct": 0.01, "memory_used_bytes": 1, "memory_total_bytes": 1,
         "temperature_c": 1, "power_w": 1, "power_limit_w": 1, "sm_clock_mhz": 1e6,
         "pcie_rx_bytes_per_s": 1, "pcie_tx_bytes_per_s": 1, "nvlink_rx_bytes_per_s": 1, "nvlink_tx_bytes_per_s": 1,
@@ -78,7 +81,35 @@ def _rows(state: RunState, status: str, now: float) -> Iterator[_Row]:
     yield from (
         ("step_split_seconds", {"part": part}, seconds) for part, seconds in state.split_seconds.items()
     )
+    yield from _ranks(state)
+    yield from _xids(state)
     yield from _machine(state)
+
+
+def _ranks(state: RunState) -> Iterator[_Row]:
+    """Of several processes each one's newest steps; nothing where one trains alone."""
+    for row in state.ranks.rows():
+        labels = {"rank": str(row["rank"])}
+        for key, metric in _RANK.items():
+            if (value := number(row.get(key))) is not None:
+                yield metric, labels, value
+
+
+def _xids(state: RunState) -> Iterator[_Row]:
+    """When each kind of Xid came last, and whether anybody could see one: without that no line says nothing."""
+    if state.xid_source:
+        yield (
+            "xids_watched",
+            {"source": str(state.xid_source.get("source", ""))},
+            float("source" in state.xid_source),
+        )
+    newest: dict[tuple[str, str, str], float] = {}
+    for xid in state.xids:
+        card = whole(xid.get("gpu_index"), None)
+        key = ("" if card is None else str(card), str(xid.get("number", "")), str(xid.get("fault", "")))
+        newest[key] = max(newest.get(key, 0.0), amount(xid.get("at")) or 0.0)
+    for (gpu, name, fault), at in newest.items():
+        yield "gpu_xid_timestamp_seconds", {"gpu": gpu, "xid": name, "fault": fault}, at
 
 
 def _machine(state: RunState) -> Iterator[_Row]:

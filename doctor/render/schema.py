@@ -1,4 +1,4 @@
-"""The JSON Schemas of what is written for machines: the report of ``check --json`` and the snapshot file."""
+"""The JSON Schemas of what is written for machines: the report of ``check --json``, the snapshot file, a line of ``watch --json``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from doctor.model import Report, Snapshot
+from doctor.render.watch_shape import DESCRIPTIONS, WatchLine
 
-NAMES = ("report", "snapshot")
+NAMES = ("report", "snapshot", "watch")
 
 # What ``check --json`` adds to the Report record.
 _ADDED = {
@@ -27,12 +28,12 @@ _ADDED = {
 
 
 def json_schema(name: str) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) called ``report`` or ``snapshot``.
+    """Return the JSON Schema (2020-12) called ``report``, ``snapshot`` or ``watch``.
 
     Raises:
         KeyError: there is no schema of that name.
     """
-    schema = msgspec.json.schema({"report": Report, "snapshot": Snapshot}[name])
+    schema = msgspec.json.schema({"report": Report, "snapshot": Snapshot, "watch": WatchLine}[name])
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     if name == "report":
         schema["$defs"]["Report"]["properties"].update(_ADDED)
@@ -40,11 +41,10 @@ def json_schema(name: str) -> dict[str, Any]:
             "type": "string",
             "description": "The sentence, said.",
         }
+    if name == "watch":
+        for key, words in DESCRIPTIONS.items():
+            schema["$defs"]["WatchLine"]["properties"][key]["description"] = words
     return schema
-
-
-def _text_definitions(definitions: dict[str, Any]) -> list[dict[str, Any]]:
-    return [item for item in definitions.values() if set(item.get("properties", {})) == {"msgid", "params"}]
 
 
 def encoded(name: str) -> str:

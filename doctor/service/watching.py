@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from doctor.process_watch import ProcessWatcher
     from doctor.pyspy import Sample
     from doctor.replay import Replay
+    from doctor.stack_groups import Group
     from doctor.watching import RunSummary, RunWatcher
     from runner.text import Text
 
@@ -46,14 +47,17 @@ def expectations_of(name: str) -> Expected:
     return expected_of(find_run(name))
 
 
-def record_stacks(pid: int, seconds: int) -> Sample:
-    """Watch a process and its children from outside for ``seconds``."""
-    from doctor.probes.process_tree import read_stat
+def record_stacks(pid: int, seconds: int) -> tuple[Sample, list[Group]]:
+    """Watch a process and its children from outside for ``seconds``; return what was seen, and that by rank."""
+    from doctor.pace import starting_rate
+    from doctor.probes.process_tree import tree_of
+    from doctor.probes.rank_of_process import ranks_among
     from doctor.pyspy import record
-    from doctor.stacks import starting_rate
+    from doctor.stack_groups import by_rank
 
-    stat = read_stat(pid)
-    return record(pid, seconds, starting_rate(stat.threads if stat else 0))
+    tree = tree_of(pid)
+    sample = record(pid, seconds, starting_rate(sum(stat.threads for stat in tree.values())))
+    return sample, by_rank(sample.stacks, ranks_among(tree))
 
 
 def watch_pid(pid: int, log: Path | None = None) -> ProcessWatcher:
@@ -65,6 +69,8 @@ def watch_pid(pid: int, log: Path | None = None) -> ProcessWatcher:
 
 def trainer_pid(name: str) -> int | None:
     """Return the process that trains a run here; None when it does not run here. Raises FileNotFoundError."""
+    from doctor.probes.process_tree import tree_of
+    from doctor.probes.rank_of_process import ranks_among
     from doctor.probes.trainer_of import busiest_python
     from doctor.trainer_pid import lives, read_mark
     from runner.rundir import find_run
@@ -73,7 +79,7 @@ def trainer_pid(name: str) -> int | None:
     mark = read_mark(run.trainer_pid)
     if mark is None or not lives(mark):
         return None
-    return busiest_python(mark.pid) if run.supervisor_pid.exists() else mark.pid
+    return busiest_python(mark.pid) if run.supervisor_pid.exists() and not ranks_among(tree_of(mark.pid)) else mark.pid
 
 
 def report_text(watcher: RunWatcher, form: str) -> str:

@@ -182,9 +182,12 @@ def test_a_killed_trainer_is_lost_and_not_running(start: Start, prepared: RunDir
     assert watcher.is_over()
 
 
-def test_a_silent_trainer_is_stalled(start: Start, prepared: RunDir) -> None:
+def test_a_silent_trainer_is_stalled_once_a_first_step_would_be_done(start: Start, prepared: RunDir) -> None:
     start("silent")
-    watcher = RunWatcher(prepared, clock=lambda: time.time() + 120)
+    early = RunWatcher(prepared, clock=lambda: time.time() + 120)
+    wait_until(lambda: early.poll().started)
+    assert early.status() == "running"  # a first step compiles, fills caches, starts workers
+    watcher = RunWatcher(prepared, clock=lambda: time.time() + 700)
     wait_until(lambda: watcher.poll().started)
     assert watcher.status() == "stalled"
 

@@ -161,4 +161,7 @@ def test_a_long_evaluation_is_no_stall_the_second_time() -> None:
     assert state.status_at(1310.0 + 200, True) == "running"
     assert state.status_at(1310.0 + 901, True) == "stalled"
     state.add(event("run-started", t=9000.0, device="cpu"))  # a new start begins anew
-    assert state.status_at(1000.0 + 9061, True) == "stalled"
+    assert state.status_at(1000.0 + 9599, True) == "running"  # its first step may take long
+    assert state.status_at(1000.0 + 9601, True) == "stalled"
+    state.add(event("step", 11, t=9610.0, loss=1.0))
+    assert state.status_at(1000.0 + 9611 + 3 * 610, True) == "stalled"
