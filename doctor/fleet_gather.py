@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,22 +15,30 @@ from doctor.launch import LaunchError
 from doctor.machine import BadSnapshot, decode_snapshot, encode_snapshot
 from doctor.model import Snapshot
 from doctor.probes.deep_child import run_child, signal_name
+from doctor.slurm import slurm_task
 from runner.strings import printable
 from runner.text import t
 
 _PROGRAM = Path(next(iter(runner.child.__path__))) / "fleet.py"
-_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
+_RANKS = ("RANK", "OMPI_COMM_WORLD_RANK")
 _AFTER_LIMIT_S = 30.0
 """What imports and the measuring may take beyond the joining."""
 
 
-def rank_of(environ: Mapping[str, str]) -> int | None:
-    """Return this process's rank as its launcher says it; None: nobody launched it as one of several."""
-    given = next((environ[name] for name in _RANKS if environ.get(name, "").isdigit()), None)
-    return int(given) if given is not None else None
+def launched(environ: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the variables of this process with its rank among them, as its launcher says it; None: nobody launched it as
+    one of several.
+
+    Raises:
+        LaunchError: SLURM does not say where its tasks meet.
+    """
+    if any(environ.get(name, "").isdigit() for name in _RANKS):
+        return dict(environ)
+    task = slurm_task(environ)
+    return None if task is None else {**environ, **task.variables}
 
 
-def gather(snapshot: Snapshot, python: str, limit_s: float) -> list[Member]:
+def gather(snapshot: Snapshot, python: str, limit_s: float, environ: Mapping[str, str]) -> list[Member]:
     """Hand this rank's snapshot to rank 0; return all members there, and nothing on the other ranks.
 
     Raises:
@@ -47,7 +54,7 @@ def gather(snapshot: Snapshot, python: str, limit_s: float) -> list[Member]:
         }
         argv = [python, "-B", str(_PROGRAM), msgspec.json.encode(request).decode()]
         try:
-            ended = run_child(argv, os.environ, folder, limit_s + _AFTER_LIMIT_S)
+            ended = run_child(argv, environ, folder, limit_s + _AFTER_LIMIT_S)
         except OSError as error:
             why = error.strerror or str(error)
             raise LaunchError(

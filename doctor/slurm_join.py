@@ -11,7 +11,7 @@ from pathlib import Path
 from doctor.launch import trainer_environment
 from doctor.running import recorded_python
 from doctor.start_errors import LaunchError
-from doctor.together import SlurmTask
+from doctor.slurm import SlurmTask
 from runner.plan import decode_plan
 from runner.rundir import RunDir, runs_home
 from runner.text import t

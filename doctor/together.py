@@ -1,16 +1,14 @@
-"""How many processes a run is started with, on which machines, and where they meet: from the command line, or from SLURM."""
+"""How many processes a run is started with, on which machines, and where they meet, as the command line says it."""
 
 from __future__ import annotations
 
-import re
 import socket
-from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from doctor.slurm import SlurmTask
 from doctor.start_errors import LaunchError
-from runner.rank_env import SHARES_RUN
 from runner.rundir import RunDir
 from runner.start import Start
 from runner.text import t
@@ -30,10 +28,7 @@ def together_of(nproc: str, nnodes: int, node_rank: int | None, rdzv: str, cards
     Raises:
         LaunchError: they contradict each other, or name more than there is.
     """
-    count = cards if nproc == "gpu" else int(nproc) if nproc.isdecimal() else 0
-    if count < 1:
-        raise LaunchError(t("--nproc takes the number of processes on this machine, or gpu: one for each card ({cards} here)",
-                            cards=cards))  # fmt: skip
+    count = _processes(nproc, cards)
     if nnodes <= 1:
         if rdzv or node_rank:
             raise LaunchError(t("--rdzv and --node-rank are for several machines: say --nnodes N too"))
@@ -48,6 +43,32 @@ def together_of(nproc: str, nnodes: int, node_rank: int | None, rdzv: str, cards
             t("--node-rank is from 0 to {last} with {count} machines", last=nnodes - 1, count=nnodes)
         )
     return Together(nproc=count, nnodes=nnodes, node_rank=rank, master=rdzv)
+
+
+def _processes(nproc: str, cards: int) -> int:
+    """Return how many processes ``--nproc`` means here. Raises LaunchError."""
+    count = cards if nproc == "gpu" else int(nproc) if nproc.isdecimal() else 0
+    if count < 1:
+        raise LaunchError(t("--nproc takes the number of processes on this machine, or gpu: one for each card ({cards} here)",
+                            cards=cards))  # fmt: skip
+    return count
+
+
+def together_in_step(nproc: str, step: SlurmTask, cards: int) -> Together:
+    """Return the start of one machine's processes under ``srun``, which starts one task a node: the step says the rest.
+
+    Raises:
+        LaunchError: it starts several on a node, each of which would start as many again.
+    """
+    if step.local_size != 1:
+        raise LaunchError(t("srun starts {count} tasks on this node, and --nproc would start as many processes in each: leave --nproc out, "
+                            "or give srun --ntasks-per-node=1", count=step.local_size))  # fmt: skip
+    return Together(
+        nproc=_processes(nproc, cards),
+        nnodes=step.size,
+        node_rank=step.rank,
+        master=f"{step.host}:{step.port}",
+    )
 
 
 def _own_node(host: str, nnodes: int) -> int:
@@ -96,64 +117,3 @@ def kept(run: RunDir) -> Together | None:
         return msgspec.json.decode(run.start.read_bytes(), type=Together)
     except (OSError, msgspec.DecodeError):
         return None
-
-
-class SlurmTask(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the tasks that ``srun`` starts: each of them is one rank."""
-
-    rank: int
-    size: int
-    local_rank: int
-    local_size: int
-    host: str
-    """The first node of the step."""
-    port: int
-    step: str
-    """``JOB.STEP``: what the tasks' common run directory is named after."""
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """What torch reads where torchrun would have set it."""
-        return {
-            "RANK": str(self.rank), "WORLD_SIZE": str(self.size), "LOCAL_RANK": str(self.local_rank),
-            "LOCAL_WORLD_SIZE": str(self.local_size), "MASTER_ADDR": self.host, "MASTER_PORT": str(self.port),
-            SHARES_RUN: "1",
-        }  # fmt: skip
-
-
-def slurm_task(environ: Mapping[str, str]) -> SlurmTask | None:
-    """Return which task of ``srun`` this is; None: of none, or of a step with one task (a batch script's own is none)."""
-    step, job = environ.get("SLURM_STEP_ID", ""), environ.get("SLURM_JOB_ID", "")
-    size = _number(environ, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
-    rank = _number(environ, "SLURM_PROCID")
-    if not step.isdecimal() or not job.isdecimal() or rank is None or size is None or size < 2:
-        return None
-    nodes = environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_JOB_NODELIST") or "127.0.0.1"
-    node = _number(environ, "SLURM_NODEID") or 0
-    per_node = tasks_per_node(
-        environ.get("SLURM_STEP_TASKS_PER_NODE") or environ.get("SLURM_TASKS_PER_NODE", "")
-    )
-    return SlurmTask(
-        rank=rank, size=size, local_rank=_number(environ, "SLURM_LOCALID") or 0,
-        local_size=per_node[node] if node < len(per_node) else size, host=first_host(nodes),
-        port=15000 + (int(job) * 7 + int(step)) % 20000, step=f"{job}.{step}",
-    )  # fmt: skip
-
-
-def _number(environ: Mapping[str, str], *names: str) -> int | None:
-    found = next((environ[name] for name in names if environ.get(name, "").isdecimal()), None)
-    return None if found is None else int(found)
-
-
-def first_host(nodes: str) -> str:
-    """Return the first host of SLURM's short form."""
-    match = re.match(r"([^\[,]+)(?:\[(\w+))?([^,\]-]*)?", nodes)  # gpu[01-04,07],login1
-    return f"{match[1]}{match[2] or ''}" if match else nodes
-
-
-def tasks_per_node(text: str) -> list[int]:
-    """Return how many tasks each node has."""
-    found: list[int] = []
-    for count, times in re.findall(r"(\d+)(?:\(x(\d+)\))?", text):  # 2(x3),1
-        found += [int(count)] * int(times or 1)
-    return found

@@ -57,7 +57,12 @@ def main(argv: list[str]) -> int:
     place = rank_place()
     with RankRecord(arguments[0], place) as record:
         record.code = run_session(
-            arguments[0], "--resume" in flags, stop, approximate="--approximate" in flags, place=place
+            arguments[0],
+            "--resume" in flags,
+            stop,
+            approximate="--approximate" in flags,
+            place=place,
+            record=record,
         )
     return record.status
 

@@ -11,7 +11,10 @@ from typing import Any
 
 import torch
 
+from runner.inputs import InputError
 from runner.plan import Plan
+from runner.text import t
+from runner.train_state import TrainState
 
 
 def still_names(model: torch.nn.Module) -> frozenset[str]:
@@ -43,3 +46,9 @@ def base_name(plan: Plan, model: Any) -> str:
     name = section.hub or section.package or section.path or "config"
     commit = getattr(getattr(model, "config", None), "_commit_hash", None)
     return f"{name}@{commit or section.revision}" if section.hub else name
+
+
+def check_base(model: torch.nn.Module, names: Collection[str], state: TrainState) -> None:
+    """Hold the weights that stand still against those a run was begun with. Raises InputError: they are others."""
+    if state.base_sha256 and state.base_sha256 != base_hash(model, names):
+        raise InputError(t("{base} is not what this run was trained on any more: its weights have another hash", base=state.base))  # fmt: skip

@@ -12,10 +12,13 @@ import torch
 from accelerate.utils.modeling import get_state_dict_offloaded_model
 
 from runner.adapters import save_with_adapters
-from runner.checkpoint import Copy, read_state, take_copy
+from runner.base import check_base
+from runner.build import build_model
+from runner.checkpoint import put_weights, read_state, take_weights
 from runner.deploy.card import model_card
 from runner.durable import publish_folder, seal_folder, what_is_wrong
 from runner.text import t
+from runner.tokenizer import save_tokenizer
 from runner.workbench import Workbench
 
 
@@ -30,12 +33,7 @@ def finish_run(bench: Workbench) -> tuple[dict[str, float], Path]:
     if bench.train.restore_best and state.best_window not in (None, state.windows_done):
         metrics = _restore_best(bench)
     # Of a model cut into parts all ranks give theirs.
-    copy = (
-        take_copy(state, bench.engine.bare_model, bench.optimizer, bench.left_out, bench.ranks.is_first)
-        if state.strategy == "fsdp"
-        else None
-    )
-    weights = whole_again(copy) if copy is not None and bench.ranks.is_first else None
+    weights = _whole_weights(bench) if bench.engine.placed.in_parts else None
     bench.ranks.wait_for(lambda: write_final(bench, metrics, weights), everywhere=False)
     return metrics, bench.run.final
 
@@ -56,9 +54,24 @@ def _restore_best(bench: Workbench) -> dict[str, float]:
     return dict(bench.ranks.told(read_state(folder).metrics if bench.ranks.is_first else {}))
 
 
-def whole_again(copy: Copy) -> dict[str, torch.Tensor]:
-    """Return a copy's weights, tied ones under all their names."""
-    return {**copy.model, **{name: copy.model[kept] for name, kept in copy.state.aliases.items()}}
+def _whole_weights(bench: Workbench) -> dict[str, torch.Tensor]:
+    """Return the weights put together from all ranks, tied ones under all their names; on all but the first without their
+    numbers. What adapters sit on is not among them: it is opened again."""
+    left_out = bench.left_out if bench.plan.profile.model.lora is not None else ()
+    weights, aliases = take_weights(bench.engine.bare_model, left_out, bench.ranks.is_first, in_parts=True)
+    return {**weights, **{name: weights[kept] for name, kept in aliases.items()}}
+
+
+def _with_adapters_whole(bench: Workbench, weights: dict[str, torch.Tensor]) -> Any:
+    """Return the base model, opened again, with trained adapters.
+
+    Raises:
+        InputError: it is not what was trained on any more.
+    """
+    model, _ = build_model(bench.plan, bench.data.task, bench.data.tokenizer)
+    check_base(model, bench.left_out, bench.state)
+    put_weights(weights, model, bench.left_out)
+    return model
 
 
 def write_final(bench: Workbench, metrics: dict[str, float], weights: dict[str, torch.Tensor] | None) -> None:
@@ -68,9 +81,11 @@ def write_final(bench: Workbench, metrics: dict[str, float], weights: dict[str, 
         OSError: no space; the checkpoints hold the same weights.
     """
     run, state, model = bench.run, bench.state, bench.engine.bare_model
+    lora = bench.plan.profile.model.lora
+    if lora is not None and weights is not None:
+        model = _with_adapters_whole(bench, weights)
     making = run.path / "final.making"
     shutil.rmtree(making, ignore_errors=True)
-    lora = bench.plan.profile.model.lora
     if lora is not None:
         save_with_adapters(model, lora, making)
     elif bench.engine.placed.is_spread:
@@ -80,7 +95,7 @@ def write_final(bench: Workbench, metrics: dict[str, float], weights: dict[str, 
         model.save_pretrained(str(making), state_dict=weights)
     else:
         model.save_pretrained(str(making))
-    bench.data.tokenizer.save_pretrained(str(making))
+    save_tokenizer(bench.data.tokenizer, bench.data.facts.max_length, making)
     report = msgspec.json.format(msgspec.json.encode(final_report(bench, metrics)), indent=1)
     (making / "metrics.json").write_bytes(report + b"\n")
     card = model_card(bench.plan, bench.data.facts, state, metrics)

@@ -35,3 +35,8 @@ def address_of(interface: str) -> str:
         except OSError:
             return ""
     return socket.inet_ntoa(answer[20:24])
+
+
+def host_name(meeting_place: str) -> str:
+    """Return this machine's ``name (address)``, the address on the way to where the ranks meet."""
+    return f"{socket.gethostname()} ({address_towards(meeting_place) or '-'})"

@@ -29,10 +29,17 @@ class RankLeft(msgspec.Struct, kw_only=True):
     """None: it is at work, or gone without a word."""
     code: int | None = None
     """As of a run: 0 completed, 143 stopped and saved, 1 failed, 4 not finite."""
+    exchange: str = ""
+    """It left because the exchange with the others broke off: ``timed-out`` or ``closed``; empty: for its own reasons."""
 
 
 def ranks_folder(run_path: str | Path) -> Path:
     return Path(run_path) / "ranks"
+
+
+def stack_file(run_path: str | Path, rank: int) -> Path:
+    """Return where a rank leaves its stacks."""
+    return Path(run_path) / "stacks" / f"rank-{rank}.txt"
 
 
 def read_ranks(run_path: str | Path) -> list[RankLeft]:
@@ -52,6 +59,7 @@ class RankRecord:
     def __init__(self, run_path: str, place: RankPlace) -> None:
         self.place = place
         self.code = 1
+        self.exchange = ""
         self._run = Path(run_path)
         self._left = RankLeft(rank=place.rank, pid=os.getpid(), started_at=time.time())
         self._stacks: IO[str] | None = None
@@ -65,9 +73,10 @@ class RankRecord:
 
     def __enter__(self) -> RankRecord:
         if self.place.size > 1:
-            folder = self._run / "stacks"
-            folder.mkdir(exist_ok=True)
-            self._stacks = open(folder / f"rank-{self.place.rank}.txt", "w")
+            path = stack_file(self._run, self.place.rank)
+            path.parent.mkdir(exist_ok=True)
+            path.unlink(missing_ok=True)
+            self._stacks = open(path, "a")  # others append to it too
             # Written by the C handler itself: a thread that waits in a collective would never come to ours.
             faulthandler.register(signal.SIGTERM, self._stacks, all_threads=True, chain=True)
             faulthandler.enable(self._stacks)
@@ -78,7 +87,7 @@ class RankRecord:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self.place.size > 1:
-            self._left.left_at, self._left.code = time.time(), self.code
+            self._left.left_at, self._left.code, self._left.exchange = time.time(), self.code, self.exchange
             self._write()
 
     def _write(self) -> None:

@@ -7,6 +7,7 @@ order; with one process none of them costs anything.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from runner.interfaces import host_name
 from runner.oom import is_out_of_memory
 from runner.rank_env import RankPlace
 from runner.signals import StopRequest
@@ -52,6 +54,10 @@ class Ranks:
             if device == "cuda":
                 torch.cuda.set_device(self.place.local_rank)
             dist.init_process_group(backend, timeout=timedelta(seconds=timeout_s))
+        self.hosts: list[str] = (
+            self.gathered(host_name(os.environ.get("MASTER_ADDR", ""))) if self.size > 1 else []
+        )
+        """Of every rank, ``name (address)``; empty: there is one."""
 
     @property
     def rank(self) -> int:

@@ -4,6 +4,7 @@ code."""
 from __future__ import annotations
 
 import contextlib
+import errno
 import faulthandler
 import fcntl
 import os
@@ -16,11 +17,13 @@ from typing import Any
 import msgspec
 
 from runner.events import EventWriter
+from runner.exchange import ExchangeBroken, in_our_words
 from runner.forked import leave_to_this_process
 from runner.inputs import InputError
 from runner.journal import Journal, RankJournal
 from runner.plan import Plan, PlanError, decode_plan
 from runner.rank_env import RankPlace
+from runner.rank_record import RankRecord, stack_file
 from runner.rundir import RunDir
 from runner.signals import EXIT_SAVED, StopRequest
 from runner.text import Text, t
@@ -29,9 +32,15 @@ EXIT_COMPLETED, EXIT_FAILED, EXIT_NON_FINITE = 0, 1, 4
 
 
 def run_session(
-    run_path: str, resume: bool, stop: StopRequest, approximate: bool = False, place: RankPlace | None = None
+    run_path: str,
+    resume: bool,
+    stop: StopRequest,
+    approximate: bool = False,
+    place: RankPlace | None = None,
+    record: RankRecord | None = None,
 ) -> int:
-    """Train what ``plan.json`` of ``run_path`` says and return the exit code. ``place``: of one of several processes.
+    """Train what ``plan.json`` of ``run_path`` says and return the exit code. ``place``: of one of several processes, which
+    keeps ``record`` of itself.
 
     0 completed, 143 stopped by a signal and saved, 1 failed, 4 stopped before a non-finite update.
     """
@@ -46,18 +55,29 @@ def run_session(
         sys.stderr.write(f"{run.path}: another trainer is at work in this run directory\n")
         return EXIT_FAILED
     leave_to_this_process(run.lock, run.path / "trainer.lock")
-    run.events.mkdir(exist_ok=True)
-    run.checkpoints.mkdir(exist_ok=True)
-    if place.is_first and not place.has_parent:
-        write_pid(run)
-    writer = EventWriter(run.events / f"{place.source}.jsonl", place.source)
+    try:
+        writer = open_events(run, place)
+    except OSError as error:
+        sys.stderr.write(f"{run.path}: nothing can be written there: {error}\n")
+        if lock >= 0:
+            os.close(lock)
+        return EXIT_FAILED
     journal = Journal(writer) if place.is_first else RankJournal(writer, place.rank)
     try:
-        return _train(plan, run, journal, stop, resume, approximate, place)
+        return _train(plan, run, journal, stop, resume, approximate, place, record)
     finally:
         writer.close()
         if lock >= 0:
             os.close(lock)
+
+
+def open_events(run: RunDir, place: RankPlace) -> EventWriter:
+    """Make what a trainer needs in its run directory and return the writer of its events. Raises OSError."""
+    run.events.mkdir(exist_ok=True)
+    run.checkpoints.mkdir(exist_ok=True)
+    if place.is_first and not place.has_parent:
+        write_pid(run)
+    return EventWriter(run.events / f"{place.source}.jsonl", place.source)
 
 
 def take_lock(run: RunDir) -> int | None:
@@ -108,7 +128,7 @@ def environment_notes(plan: Plan, place: RankPlace) -> list[Text]:
 
 def _train(
     plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, resume: bool, approximate: bool,
-    place: RankPlace,
+    place: RankPlace, record: RankRecord | None,
 ) -> int:  # fmt: skip
     started = time.monotonic()
     data: dict[str, Any] = {"outcome": "failed", "exit_code": EXIT_FAILED, "steps": 0}
@@ -122,6 +142,8 @@ def _train(
         if place.size > 1:
             keep_stack(run, place)
         data |= _told(error)
+        if record is not None and isinstance(error, ExchangeBroken):
+            record.exchange = error.kind
     journal.write("run-finished", None, **data, seconds=time.monotonic() - started)
     return int(data["exit_code"])
 
@@ -129,7 +151,7 @@ def _train(
 def keep_stack(run: RunDir, place: RankPlace) -> None:
     """Keep where this rank stood when it could not go on, and where its other threads stand."""
     try:
-        with open(run.stacks / f"rank-{place.rank}.txt", "a") as file:
+        with open(stack_file(run.path, place.rank), "a") as file:
             traceback.print_exc(file=file)
             file.flush()
             faulthandler.dump_traceback(file)
@@ -141,15 +163,18 @@ def _outcome(
     plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, resume: bool, approximate: bool,
     place: RankPlace,
 ) -> dict[str, Any]:  # fmt: skip
+    from runner.chosen import Stopped
     from runner.nonfinite import NonFiniteError
-    from runner.prepare import Stopped
     from runner.ranks import Ranks
     from runner.trainer import run_training
 
+    timeout_s, hosts = plan.profile.parallel.timeout_s, list[str]()
     try:
-        ranks = Ranks(place, plan.settings.device, plan.profile.parallel.timeout_s)
-        finished = run_training(plan, run, journal, stop, resume, approximate, ranks)
-        ranks.leave()  # after an error the others are not waited for: they may not come
+        with in_our_words(place, hosts, timeout_s):
+            ranks = Ranks(place, plan.settings.device, timeout_s)
+            hosts += ranks.hosts
+            finished = run_training(plan, run, journal, stop, resume, approximate, ranks)
+            ranks.leave()  # after an error the others are not waited for: they may not come
     except Stopped:
         return {"outcome": "stopped", "exit_code": EXIT_SAVED}
     except NonFiniteError as error:
@@ -178,4 +203,9 @@ def _worded(text: Text) -> dict[str, Any]:
 
 
 def _told(error: Exception) -> dict[str, Any]:
+    if isinstance(error, ExchangeBroken):
+        return {**_worded(error.text), "exchange": error.kind}
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _worded(t("the disk is full, or the quota used up (writing {path}): free some room and go on with: doctor run --resume RUN",
+                         path=str(error.filename or "-")))  # fmt: skip
     return _worded(t("{kind}: {message}", kind=type(error).__name__, message=str(error)[:2000]))

@@ -20,8 +20,10 @@ import msgspec
 from runner.events import EventWriter, read_events
 from runner.interfaces import interface_to
 from runner.plan import PlanError, decode_plan
+from runner.rank_ends import agree, first_to_fail, why_of
 from runner.rank_env import TOGETHER
 from runner.rank_record import RankLeft, ranks_folder, read_ranks
+from runner.rank_watch import Awaited, RankWatch
 from runner.rundir import RunDir
 from runner.signals import EXIT_SAVED, StopRequest
 from runner.start import Start as Start
@@ -54,7 +56,8 @@ def lead(run_path: str, together: Sequence[str], flags: Sequence[str], stop: Sto
     run = RunDir(Path(run_path).absolute())
     try:
         start = start_of(together)
-        threads = decode_plan(run.plan.read_bytes()).settings.threads
+        plan = decode_plan(run.plan.read_bytes())
+        threads, timeout_s = plan.settings.threads, plan.profile.parallel.timeout_s
     except (OSError, PlanError, ValueError) as error:
         sys.stderr.write(f"{run.path}: {error}\n")
         return 1
@@ -74,15 +77,38 @@ def lead(run_path: str, together: Sequence[str], flags: Sequence[str], stop: Sto
     torchrun = subprocess.Popen(
         torchrun_argv(start, str(run.path), script, flags), env=environment(start, threads, os.environ)
     )
-    forwarder = Forwarder(run, stop)
+    watch = RankWatch(run.path, timeout_s)
+    wait_for(torchrun, Forwarder(run, stop), watch)
+    code, why = conclude(run, start, torchrun.returncode, watch.awaited)
+    if start.node_rank or why is not None:
+        write_end(run, code, why, time.monotonic() - begun)
+    return code
+
+
+def wait_for(torchrun: subprocess.Popen[bytes], forwarder: Forwarder, watch: RankWatch) -> None:
+    """Wait for the ranks, or until one of them can be ended by nothing."""
     while torchrun.poll() is None:
         forwarder.look()
+        watch.look()
+        if watch.gives_up:
+            torchrun.kill()
         time.sleep(POLL_S)
-    code = conclude(run, start, torchrun.returncode, time.monotonic() - begun)
-    if start.node_rank:
-        outcome = {0: "completed", EXIT_SAVED: "stopped"}.get(code, "failed")
-        write_here(run, "run-finished", outcome=outcome, exit_code=code, seconds=time.monotonic() - begun)
-    return code
+
+
+def conclude(
+    run: RunDir, start: Start, returncode: int, awaited: Sequence[Awaited]
+) -> tuple[int, Text | None]:
+    """Return the run's exit code, and why it ended where rank 0 did not say it itself."""
+    left = read_ranks(run.path)
+    if returncode == 0 and left and all(one.code in (0, EXIT_SAVED) for one in left):
+        return left[0].code or 0, None
+    culprit = first_to_fail(left, start, awaited)
+    if culprit is None:
+        return 1, t("the processes did not start: torchrun ended with status {code}, and its words are in trainer.log",
+                    code=returncode)  # fmt: skip
+    if isinstance(culprit, RankLeft) and agree(run, left[0], culprit):
+        return left[0].code or 1, None if left[0].rank == 0 else why_of(culprit, run)
+    return 1, why_of(culprit, run)
 
 
 def write_here(run: RunDir, kind: str, **data: Any) -> None:
@@ -132,61 +158,14 @@ def send(pid: int, number: int) -> None:
         return
 
 
-def conclude(run: RunDir, start: Start, returncode: int, seconds: float) -> int:
-    """Return how the run ended, and say it where rank 0 could not."""
-    left = read_ranks(run.path)
-    first = next((one for one in left if one.rank == 0), None)
-    mine = start.node_rank == 0
-    if returncode == 0 and left and all(one.code in (0, EXIT_SAVED) for one in left):
-        return left[0].code or 0
-    culprit = first_to_fail(left, start)
-    if not mine:
-        return next((one.code for one in left if one.code not in (None, 0)), None) or 1
-    if culprit is None or (culprit.rank == 0 and first is not None and first.code not in (None, 0)):
-        return (first.code if first is not None else None) or 1
-    write_end(run, why_of(culprit, last_error(run, culprit.rank)), seconds)
-    return 1
-
-
-def last_error(run: RunDir, rank: int) -> str:
-    """Return what a rank said of its own end; empty: nothing."""
-    error = ""
-    for event, _ in read_events(run.events / f"trainer-{rank}.jsonl"):
-        if event.kind in ("run-started", "run-finished"):
-            error = str(event.data.get("error") or "")
-    return error
-
-
-def first_to_fail(left: Sequence[RankLeft], start: Start) -> RankLeft | None:
-    """Return the rank that brought the run down: one that is gone without a word, else the first that left with an error.
-
-    The others leave with errors too, because it is gone: theirs came later.
-    """
-    gone = [one for one in left if one.left_at is None]
-    failed = [one for one in left if one.left_at is not None and one.code not in (0, EXIT_SAVED)]
-    if gone and len(gone) < start.nproc:
-        return min(gone, key=lambda one: one.rank)
-    return min(failed or gone, key=lambda one: one.left_at or 0.0, default=None)
-
-
-def why_of(culprit: RankLeft, error: str) -> Text:
-    """Return why the run ended."""
-    if culprit.left_at is None:
-        return t(
-            "rank {rank} (process {pid}) is gone without a word: it was killed, or crashed outside Python. The other ranks left; "
-            "where they stood is in stacks/. Go on with: doctor run --resume RUN", rank=culprit.rank, pid=culprit.pid,
-        )  # fmt: skip
-    return t(
-        "rank {rank} failed first, and the others left with it: {why}", rank=culprit.rank, why=error or "-"
-    )
-
-
-def write_end(run: RunDir, why: Text, seconds: float) -> None:
-    """Append the run's end to rank 0's events: that rank is gone by now, and nobody else writes there."""
+def write_end(run: RunDir, code: int, why: Text | None, seconds: float) -> None:
+    """Append the run's end to rank 0's events: that rank is gone by now, or on another machine, and nobody else writes there."""
     steps = max((event.step or 0 for event, _ in read_events(run.events / "trainer-0.jsonl")), default=0)
-    told = msgspec.to_builtins(why)
-    write_here(run, "note", level="fail", text=told)
-    write_here(
-        run, "run-finished", outcome="failed", exit_code=1, steps=steps, seconds=seconds, error=str(why), error_text=told
-    )  # fmt: skip
-    sys.stdout.write(f"fail: {why}\n")
+    words: dict[str, Any] = {}
+    if why is not None:
+        told = msgspec.to_builtins(why)
+        words = {"error": str(why), "error_text": told}
+        write_here(run, "note", level="fail", text=told)
+        sys.stdout.write(f"fail: {why}\n")
+    outcome = {0: "completed", EXIT_SAVED: "stopped"}.get(code, "failed")
+    write_here(run, "run-finished", outcome=outcome, exit_code=code, steps=steps, seconds=seconds, **words)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,7 +67,9 @@ def run(namespace: argparse.Namespace) -> int:
     from doctor import service
 
     if namespace.fleet is not None:
-        return _fleet(namespace)
+        from doctor.commands import fleet
+
+        return fleet.run(namespace)
     if namespace.why:
         _known(namespace.why)
     snapshot = _examined(namespace)
@@ -78,30 +79,6 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.facts is None:
         _name_what_was_cut_off()
     return code
-
-
-def _fleet(namespace: argparse.Namespace) -> int:
-    """Judge all machines of a job; under a launcher rank 0 alone speaks."""
-    from doctor import service
-    from doctor.commands.merge import read_members, show
-    from doctor.fleet_gather import rank_of
-    from doctor.launch import LaunchError
-    from doctor.probes.target import BadPython
-    from runner.text import t
-
-    if namespace.fleet:
-        return show(service.judge_fleet(read_members(namespace.fleet)), namespace.json, namespace.fail_on)
-    if rank_of(os.environ) is None:
-        command = "torchrun --nnodes 2 --nproc_per_node 1 --rdzv_backend c10d --rdzv_endpoint HOST:29400 --no_python doctor check --fleet"
-        raise CommandError(
-            t("nothing here says which rank this is. On every machine: {command}; or: srun doctor check --fleet; or name snapshot files", command=command),
-            Exit.USAGE,
-        )  # fmt: skip
-    try:
-        members = service.gather_fleet(namespace.python, namespace.deep_timeout)
-    except (LaunchError, BadPython) as error:
-        raise CommandError(error.text, Exit.COULD_NOT_LOOK) from None
-    return show(service.judge_fleet(members), namespace.json, namespace.fail_on) if members else Exit.OK
 
 
 def _known(finding_id: str) -> None:

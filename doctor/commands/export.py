@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doctor.commands import CommandError, Exit
-from doctor.commands.run import no_such_run
+from doctor.commands.trained import source_named
 from doctor.language import say
 from runner.strings import shown
 from runner.text import Text, t
@@ -62,19 +62,6 @@ def run(namespace: argparse.Namespace) -> int:
         with service.finished_model(source, namespace.python, _tell) as folder:
             return _share(folder, namespace)
     except (LaunchError, BadPython) as error:
-        raise CommandError(error.text) from None
-
-
-def source_named(name: str, checkpoint: str) -> Source:
-    """Return the model that ``name`` means. Raises CommandError."""
-    from doctor import service
-    from doctor.launch import LaunchError
-
-    try:
-        return service.find_model(name, checkpoint)
-    except FileNotFoundError as error:
-        raise CommandError(no_such_run(name, error), Exit.USAGE) from None
-    except LaunchError as error:
         raise CommandError(error.text) from None
 
 

@@ -21,7 +21,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "files", nargs="+", metavar="FILE",
         help=say("snapshots of `doctor snapshot export`, or folders with one each; two or more"),
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help=say("as JSON"))
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help=say("as JSON"))
+    form.add_argument(
+        "--markdown", action="store_true", help=say("redacted Markdown to paste into a bug report")
+    )
     parser.add_argument(
         "--fail-on", choices=("fail", "warn", "note", "unknown"), default="fail",
         help=say("exit with 1 from this level on (default: fail)"),
@@ -29,10 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    from doctor import service
-
-    members = read_members(namespace.files)
-    return show(service.judge_fleet(members), namespace.json, namespace.fail_on)
+    return show(read_members(namespace.files), form_of(namespace), namespace.fail_on)
 
 
 def read_members(files: list[str]) -> list[Member]:
@@ -54,20 +55,40 @@ def read_members(files: list[str]) -> list[Member]:
     ]
 
 
-def show(report: FleetReport, as_json: bool, fail_on: str) -> int:
-    """Print the report and return the exit code: 1 from ``fail_on`` on, 3 where something could not be read."""
+def form_of(namespace: argparse.Namespace) -> str:
+    """Return ``json``, ``markdown`` or ``text``, as asked for."""
+    return "json" if namespace.json else "markdown" if namespace.markdown else "text"
+
+
+def show(members: list[Member], form: str, fail_on: str) -> int:
+    """Print how the members compare and return the exit code: 1 from ``fail_on`` on, 3 where something could not be read.
+
+    Markdown is meant to leave the machine: what it tells of each is redacted first.
+    """
+    from msgspec.structs import replace
+
+    from doctor import service
     from doctor.model import LEVELS
 
-    if as_json:
-        import msgspec
-
-        print(msgspec.json.format(msgspec.json.encode(report), indent=1).decode())
-    else:
-        from doctor.render.fleet_text import fleet_lines
-        from doctor.render.layout import columns, wants_colour
-
-        print("\n".join(fleet_lines(report, columns(sys.stdout), wants_colour(sys.stdout))))
+    if form == "markdown":
+        members = [replace(one, snapshot=service.shareable(one.snapshot, live=False)) for one in members]
+    report = service.judge_fleet(members)
+    print(_in_form(report, form))
     worst = LEVELS[: LEVELS.index(fail_on) + 1]
     if any(one.level in worst for one in report.findings()):
         return Exit.FOUND
     return Exit.COULD_NOT_LOOK if report.unread else Exit.OK
+
+
+def _in_form(report: FleetReport, form: str) -> str:
+    if form == "json":
+        from doctor.render.structured import record_as_json
+
+        return record_as_json(report)
+    from doctor.render.fleet_text import fleet_lines, fleet_markdown
+
+    if form == "markdown":
+        return fleet_markdown(report)
+    from doctor.render.layout import columns, wants_colour
+
+    return "\n".join(fleet_lines(report, columns(sys.stdout), wants_colour(sys.stdout)))

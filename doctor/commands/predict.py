@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doctor.commands import CommandError, Exit
-from doctor.commands.export import source_named
+from doctor.commands.trained import source_named
 from doctor.language import say
 from runner.deploy.records import TABLES
 from runner.strings import shown

@@ -11,7 +11,8 @@ from doctor.language import say
 
 if TYPE_CHECKING:
     from doctor.running import PlannedRun
-    from doctor.together import SlurmTask, Together
+    from doctor.slurm import SlurmTask
+    from doctor.together import Together
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,14 +47,16 @@ def asked(namespace: argparse.Namespace) -> bool:
 def of(namespace: argparse.Namespace, cards: int) -> Together | None:
     """Return how many processes were asked for. Raises CommandError."""
     from doctor.start_errors import LaunchError
-    from doctor.together import together_of
+    from doctor.together import together_in_step, together_of
 
     if not asked(namespace):
         return None
+    nproc = namespace.nproc or "1"
     try:
-        return together_of(
-            namespace.nproc or "1", namespace.nnodes, namespace.node_rank, namespace.rdzv, cards
-        )
+        by_step = namespace.nnodes == 1 and not namespace.rdzv and namespace.node_rank is None
+        if by_step and (step := _slurm_task()) is not None:
+            return together_in_step(nproc, step, cards)
+        return together_of(nproc, namespace.nnodes, namespace.node_rank, namespace.rdzv, cards)
     except LaunchError as error:
         raise CommandError(error.text, Exit.USAGE) from None
 
@@ -62,11 +65,20 @@ def cards_of(planned: PlannedRun) -> int:
     return planned.plan.machine.gpu_count
 
 
-def task() -> SlurmTask | None:
-    """Return which of srun's tasks this is; None: of none."""
-    from doctor.together import slurm_task
+def task(namespace: argparse.Namespace) -> SlurmTask | None:
+    """Return which of srun's tasks this is, as one rank; None: of none, or each task starts processes of its own. Raises
+    CommandError."""
+    return None if asked(namespace) else _slurm_task()
 
-    return slurm_task(os.environ)
+
+def _slurm_task() -> SlurmTask | None:
+    from doctor.slurm import slurm_task
+    from doctor.start_errors import LaunchError
+
+    try:
+        return slurm_task(os.environ)
+    except LaunchError as error:
+        raise CommandError(error.text, Exit.USAGE) from None
 
 
 def join(namespace: argparse.Namespace, found: SlurmTask) -> int:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from doctor import __version__
 from doctor.fleet import FleetReport, Shared, some_names
 from doctor.language import say
-from doctor.model import LEVELS, t
+from doctor.model import LEVELS, Finding, t
 from doctor.render.layout import indent, paint
 from doctor.render.section_names import listed, section_name
-from doctor.render.text import finding_lines, note_lines
+from doctor.render.structured import markdown_code, markdown_text
+from doctor.render.text import finding_lines, level_word, note_lines
 from runner.strings import shown
 
 _ALIKE = {
@@ -62,3 +64,22 @@ def _shared_lines(one: Shared, count: int, width: int, colour: bool) -> Iterator
         yield from note_lines(finding, width, colour)
     else:
         yield from finding_lines(finding, width, colour)
+
+
+def fleet_markdown(report: FleetReport) -> str:
+    """Return Markdown to paste into a bug report: what differs, then what some or all have. Of redacted members."""
+    count = len(report.members)
+    lines = [f"**rundoctor {__version__}**", "", f"- {markdown_code(say(t('{count} machines: {names}', count=count, names=some_names(report.members))))}", ""]  # fmt: skip
+    for finding in report.differences:
+        lines.append(_markdown_line(finding))
+        lines += [f"  - {markdown_code(row.fact)} = {markdown_code(row.value)}" for row in finding.evidence]
+    lines += [_markdown_line(one.finding, some_names(one.members)) for one in report.shared]
+    lines += [f"- {markdown_code(one.section)}: {level_word('unknown')} ({some_names(one.members)})" for one in report.unread]  # fmt: skip
+    if not report.differences and not report.unread:
+        lines.append(f"- {say('no difference found')}")
+    return "\n".join(lines)
+
+
+def _markdown_line(finding: Finding, who: str = "") -> str:
+    behind = f" ({markdown_text(who)})" if who else ""
+    return f"- **{level_word(finding.level)}** {markdown_text(say(finding.title))} ({markdown_code(finding.id)}){behind}"

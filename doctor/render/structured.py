@@ -154,26 +154,26 @@ def as_markdown(report: Report, snapshot: Snapshot) -> str:
     lines = [
         f"**rundoctor {__version__}**",
         "",
-        f"- {_code(environment_line(snapshot))}",
-        f"- {_code(machine_line(snapshot))}",
+        f"- {markdown_code(environment_line(snapshot))}",
+        f"- {markdown_code(machine_line(snapshot))}",
         "",
     ]
     for diagnosis in report.diagnoses:
         for item in (diagnosis.finding, *diagnosis.symptoms):
             lead = "  -" if item is not diagnosis.finding else "-"
-            lines.append(f"{lead} **{level_word(item.level)}** {_md(say(item.title))} (`{item.id}`)")
+            lines.append(f"{lead} **{level_word(item.level)}** {markdown_text(say(item.title))} (`{item.id}`)")
             lines += [
                 f"{lead.replace('-', ' ')} - `{row.fact}` = `{_tick(row.value)}`" for row in item.evidence
             ]
     lines += [
-        f"- **{level_word('unknown')}** {item.section}: {_md(say(item.why))}"
+        f"- **{level_word('unknown')}** {item.section}: {markdown_text(say(item.why))}"
         for item in (*report.unanswered, *report.unread)
     ]
     lines += ["", f"{len(report.passed)} checks passed."]
     return "\n".join(lines)
 
 
-def _md(text: str) -> str:
+def markdown_text(text: str) -> str:
     return (
         printable_text(text).replace("\n", " ").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
     )
@@ -183,5 +183,5 @@ def _tick(text: str) -> str:
     return printable_text(text).replace("`", "'").replace("\n", " ")
 
 
-def _code(text: str) -> str:
+def markdown_code(text: str) -> str:
     return f"`{_tick(text)}`"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from doctor.service.diagnosis import examine_for_run
@@ -18,9 +18,9 @@ def judge_fleet(members: Sequence[Member]) -> FleetReport:
     return judge_fleet(members)
 
 
-def gather_fleet(python: str | None, limit_s: float) -> list[Member]:
-    """Examine this rank's machine and hand it to rank 0, which gets all of them. Raises LaunchError, BadPython."""
+def gather_fleet(python: str | None, limit_s: float, environ: Mapping[str, str]) -> list[Member]:
+    """Examine the machine of this rank, which ``environ`` names, and hand it to rank 0, which gets all of them. Raises LaunchError, BadPython."""
     from doctor.fleet_gather import gather
     from doctor.model_work import interpreter
 
-    return gather(examine_for_run(python), interpreter(python), limit_s)
+    return gather(examine_for_run(python), interpreter(python), limit_s, environ)

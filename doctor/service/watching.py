@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from doctor.expectations import Expected
     from doctor.process_watch import ProcessWatcher
     from doctor.pyspy import Sample
+    from doctor.rank_stacks import RankStack
     from doctor.replay import Replay
     from doctor.stack_groups import Group
     from doctor.watching import RunSummary, RunWatcher
@@ -60,6 +61,17 @@ def record_stacks(pid: int, seconds: int) -> tuple[Sample, list[Group]]:
     return sample, by_rank(sample.stacks, ranks_among(tree))
 
 
+def rank_stacks(name: str, seconds: int) -> list[RankStack]:
+    """Return where each process of a run stands, looked at for ``seconds``, or as it left it; empty: one process trains, or
+    left nothing. Raises FileNotFoundError."""
+    from doctor.rank_stacks import left_behind, living_ranks, record_ranks
+    from runner.rundir import find_run
+
+    run = find_run(name)
+    living = living_ranks(run)
+    return record_ranks(living, seconds) if living else left_behind(run) if trainer_pid(name) is None else []
+
+
 def watch_pid(pid: int, log: Path | None = None) -> ProcessWatcher:
     """Return what follows any process of this machine, and its log. Raises ProcessLookupError, OSError."""
     from doctor.process_watch import ProcessWatcher
@@ -79,7 +91,11 @@ def trainer_pid(name: str) -> int | None:
     mark = read_mark(run.trainer_pid)
     if mark is None or not lives(mark):
         return None
-    return busiest_python(mark.pid) if run.supervisor_pid.exists() and not ranks_among(tree_of(mark.pid)) else mark.pid
+    return (
+        busiest_python(mark.pid)
+        if run.supervisor_pid.exists() and not ranks_among(tree_of(mark.pid))
+        else mark.pid
+    )
 
 
 def report_text(watcher: RunWatcher, form: str) -> str:

@@ -1,6 +1,6 @@
 """One rank of a fleet check, in the examined interpreter: joins the others, times its work, hands its snapshot to rank 0.
 
-Started by path under torchrun, srun or mpirun with one JSON argument. Rank 0 writes one JSON line a member. Gloo, so that
+Started by path under torchrun or mpirun, or with their variables, with one JSON argument. Rank 0 writes one JSON line a member. Gloo, so that
 no card and no NCCL is needed to find out what is wrong with them. Runs on Python 3.6.
 """
 
@@ -18,26 +18,15 @@ REPEATS = 5
 
 
 def place(environ: Any) -> Tuple[int, int, Dict[str, str]]:
-    """Return rank, world size, and the rendezvous variables that are missing, as the launcher says them."""
-    rank = environ.get("RANK", environ.get("SLURM_PROCID", environ.get("OMPI_COMM_WORLD_RANK")))
-    world = environ.get("WORLD_SIZE", environ.get("SLURM_NTASKS", environ.get("OMPI_COMM_WORLD_SIZE")))
+    """Return rank, world size, and the rendezvous variables that are missing, as torchrun or mpirun says them."""
+    rank = environ.get("RANK", environ.get("OMPI_COMM_WORLD_RANK"))
+    world = environ.get("WORLD_SIZE", environ.get("OMPI_COMM_WORLD_SIZE"))
     if rank is None or world is None:
-        raise RuntimeError("neither RANK and WORLD_SIZE nor SLURM_PROCID and SLURM_NTASKS are set")
-    missing = {}
-    if "MASTER_ADDR" not in environ:
-        missing["MASTER_ADDR"] = first_host(environ.get("SLURM_JOB_NODELIST", "127.0.0.1"))
-    if "MASTER_PORT" not in environ:
-        missing["MASTER_PORT"] = str(20000 + int(environ.get("SLURM_JOB_ID", "0")) % 20000)
-    return int(rank), int(world), missing
-
-
-def first_host(nodes: str) -> str:
-    """Return the first host of SLURM's list: ``gpu[03-05,09],login`` -> ``gpu03``."""
-    head, bracket, rest = nodes.partition("[")
-    if not bracket or "," in head:
-        return nodes.partition(",")[0]
-    first = rest.partition("]")[0].partition(",")[0].partition("-")[0]
-    return head + first
+        raise RuntimeError(
+            "neither RANK and WORLD_SIZE nor OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE are set"
+        )
+    usual = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29400"}
+    return int(rank), int(world), {name: value for name, value in usual.items() if name not in environ}
 
 
 def best(function: Any) -> float:
@@ -58,7 +47,7 @@ def measures(torch: Any) -> Dict[str, float]:
     found["matmul_cpu"] = best(lambda: a @ a)
     if torch.cuda.is_available():
         device = (
-            int(os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", "0")))
+            int(os.environ.get("LOCAL_RANK", os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK", "0")))
             % torch.cuda.device_count()
         )
         b = torch.ones(4 * SIZE, 4 * SIZE, device="cuda:%d" % device, dtype=torch.float16)

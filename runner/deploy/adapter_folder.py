@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import safetensors
-import torch
 import transformers
 
+from runner.build import in_fp32
+from runner.deploy.kinds import auto_class_of
 from runner.inputs import InputError
 from runner.text import t
 
@@ -19,9 +20,9 @@ _AUTO = {
     "TOKEN_CLS": "AutoModelForTokenClassification",
     "CAUSAL_LM": "AutoModelForCausalLM",
     "FEATURE_EXTRACTION": "AutoModel",
-    None: "AutoModelForMaskedLM",
 }
-_HEADS = ("score.weight", "classifier.weight", "classifier.out_proj.weight", "classifier.dense.weight")
+_HEADS = (("score", "weight"), ("classifier", "weight"), ("out_proj", "weight"), ("logits_proj", "weight"))
+"""The last two parts of the name of a head's last layer: as many rows as there are classes."""
 
 
 def open_base(folder: Path, attention: str) -> tuple[Any, Any]:
@@ -32,15 +33,14 @@ def open_base(folder: Path, attention: str) -> tuple[Any, Any]:
     """
     peft = _peft()
     given = json.loads((folder / ADAPTER).read_bytes())
-    base, auto = str(given.get("base_model_name_or_path") or ""), _AUTO.get(given.get("task_type"))
-    if auto is None:
-        raise InputError(t("{path}: an adapter of kind {kind} is not known here", path=str(folder), kind=str(given.get("task_type"))))  # fmt: skip
+    base, auto = _base_of(folder, given), _auto_class(folder, given)
     changes: dict[str, Any] = {"attn_implementation": attention} if attention else {}
     if auto.endswith("Classification"):
-        changes["num_labels"] = _classes(folder)
+        # The base may have a head of its own, or one for other classes: the adapter brings its own.
+        changes |= {"num_labels": _classes(folder), "ignore_mismatched_sizes": True}
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
-        model = getattr(transformers, auto).from_pretrained(base, dtype=torch.float32, **local, **changes)
+        model = getattr(transformers, auto).from_pretrained(base, **in_fp32(), **local, **changes)
     except (OSError, ValueError) as error:
         why = " ".join(str(error).split())[:300]
         raise InputError(t("{path} is an adapter for {base}, which is not on this machine: {why}", path=str(folder), base=base or "?", why=why)) from error  # fmt: skip
@@ -49,6 +49,25 @@ def open_base(folder: Path, attention: str) -> tuple[Any, Any]:
     if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
         model.resize_token_embeddings(len(tokenizer))
     return peft.PeftModel.from_pretrained(model, str(folder)).merge_and_unload(), tokenizer
+
+
+def _base_of(folder: Path, given: dict[str, Any]) -> str:
+    """Return the base model's name or folder; one that was named from where training ran may lie beside the adapter."""
+    base = str(given.get("base_model_name_or_path") or "")
+    beside = folder / base
+    return str(beside) if base and not Path(base).is_dir() and beside.is_dir() else base
+
+
+def _auto_class(folder: Path, given: dict[str, Any]) -> str:
+    """Return the class that opens the base: by the adapter's task, or where it has none by the model it was put on."""
+    task = given.get("task_type")
+    if task is not None:
+        auto = _AUTO.get(task)
+    else:
+        auto = auto_class_of(str((given.get("auto_mapping") or {}).get("base_model_class") or ""))
+    if auto is None:
+        raise InputError(t("{path}: an adapter of kind {kind} is not known here", path=str(folder), kind=str(task)))  # fmt: skip
+    return auto
 
 
 def _peft() -> Any:
@@ -67,7 +86,7 @@ def _classes(folder: Path) -> int:
     if not (folder / WEIGHTS).is_file():
         raise InputError(t("{path} has no {name}", path=str(folder), name=WEIGHTS))
     with safetensors.safe_open(str(folder / WEIGHTS), framework="pt", device="cpu") as file:
-        heads = [name for name in file.keys() if name.endswith(_HEADS)]  # noqa: SIM118 (not a mapping)
-        if heads:
-            return int(file.get_slice(heads[-1]).get_shape()[0])
+        for name in file.keys():  # noqa: SIM118 (not a mapping)
+            if tuple(name.split(".")[-2:]) in _HEADS:
+                return int(file.get_slice(name).get_shape()[0])
     raise InputError(t("{path} has no head: how many classes there are is not known", path=str(folder)))

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import torch
 
 from runner.deploy.from_run import choose_checkpoint, open_checkpoint
-from runner.deploy.held_out import HeldOut, batches_of, open_held_out
+from runner.deploy.held_out import GivenTexts, HeldOut, open_held_out
 from runner.deploy.latency import measure
 from runner.deploy.onnx_card import onnx_card
 from runner.deploy.onnx_file import ExportFailed, Written, choose_exporter, write_onnx
 from runner.deploy.opening import open_trained
-from runner.deploy.parity import compare_shapes, compare_texts, shapes_for
+from runner.deploy.parity import compare_shapes, shapes_for
 from runner.deploy.place import CARD, check_target, new_folder, weights_sha256
-from runner.deploy.records import REPORT, Agreement, Exported, Latency, ShapeParity, Variant
+from runner.deploy.records import REPORT, Exported, Latency, ShapeParity, Variant
 from runner.deploy.session import ask, check_provider, open_session, require_onnx, runtime_version
 from runner.deploy.trained import Trained
-from runner.deploy.variants import WRITERS, bytes_of
+from runner.deploy.trials import Trial, converted, plain, try_all
 from runner.durable import write_durably
 from runner.inputs import InputError
 from runner.plan import PlanError
@@ -95,12 +95,8 @@ def _into(making: Path, request: Request, source: _Source, tell: Tell) -> Export
     trained, written, shapes = _write(making, request, source, tell)
     trained.tokenizer.save_pretrained(str(making))
     trained.model.config.save_pretrained(str(making))
-    held_out, no_texts = _held_out(request, trained)
-    tell(t("comparing the answers with torch's"))
-    variants = [_tried("fp32", written.path, trained, held_out, request, shapes)]
-    for name in request.variants:
-        tell(t("converting to {precision}", precision=name))
-        variants.append(_converted(name, written.path, trained, held_out, request))
+    texts, no_texts = _texts(request, trained)
+    variants, torch_metrics = _variants(trained, written.path, shapes, texts, request, tell)
     return Exported(
         kind=trained.kind,
         exporter=written.exporter,
@@ -116,10 +112,26 @@ def _into(making: Path, request: Request, source: _Source, tell: Tell) -> Export
         source_sha256=weights_sha256(source.weights),
         run=request.run,
         variants=tuple(variants),
-        torch_metrics=held_out.metrics(trained.answer) if held_out else {},
+        torch_metrics=torch_metrics,
         no_texts=no_texts,
         latencies=tuple(_latencies(making, trained, variants, request, tell)),
     )
+
+
+def _variants(
+    trained: Trained, fp32: Path, shapes: tuple[ShapeParity, ...], texts: HeldOut | GivenTexts, request: Request, tell: Tell
+) -> tuple[list[Variant], dict[str, float]]:  # fmt: skip
+    """Convert the file, try all of them on the texts together, and return what was found, with torch's own metrics."""
+    first, torch_metrics = Trial("fp32", fp32, trained, request.provider, texts.metrics()), texts.metrics()
+    made: list[Trial | Variant] = []
+    for name in request.variants:
+        tell(t("converting to {precision}", precision=name))
+        made.append(converted(name, fp32, trained, request.provider, texts.metrics()))
+    tell(t("comparing the answers with torch's"))
+    trials = [one for one in made if isinstance(one, Trial)]
+    failed = try_all(trained, first, trials, texts.batches(), torch_metrics)
+    others = [one if isinstance(one, Variant) else failed.get(one.name) or one.variant() for one in made]
+    return [first.variant(shapes), *others], plain(torch_metrics)
 
 
 def _write(
@@ -171,56 +183,16 @@ def _clear(making: Path) -> None:
         path.unlink()
 
 
-def _held_out(request: Request, trained: Trained) -> tuple[HeldOut | None, Text | None]:
+def _texts(request: Request, trained: Trained) -> tuple[HeldOut | GivenTexts, Text | None]:
+    """Return the real texts to try, and why there are none."""
+    given = GivenTexts(request.texts, trained)
     if not request.run:
-        return None, None if request.texts else t("no run and no --samples were given")
+        return given, None if request.texts else t("no run and no --samples were given")
     try:
         return open_held_out(Path(request.run), trained), None
     except (OSError, InputError, PlanError) as error:
         why = error.problem if isinstance(error, (InputError, PlanError)) else error
-        return None, t("the run's held-out rows cannot be read: {why}", why=str(why))
-
-
-def _converted(
-    name: str, source: Path, trained: Trained, held_out: HeldOut | None, request: Request
-) -> Variant:
-    path = source.with_name(f"model.{name}.onnx")
-    try:
-        WRITERS[name](source, path)
-        return _tried(name, path, trained, held_out, request)
-    except Exception as error:  # a converter raises whatever its passes raise; the fp32 file stands
-        for part in path.parent.glob(f"{path.name}*"):
-            part.unlink()
-        why = " ".join(f"{type(error).__name__}: {error}".split())[:400]
-        return Variant(name=name, file="", bytes=0, provider="", trouble=t("{why}", why=why))
-
-
-def _tried(
-    name: str,
-    path: Path,
-    trained: Trained,
-    held_out: HeldOut | None,
-    request: Request,
-    shapes: tuple[ShapeParity, ...] = (),
-) -> Variant:
-    session = open_session(path, request.provider)
-    return Variant(
-        name=name,
-        file=path.name,
-        bytes=bytes_of(path),
-        provider=session.get_providers()[0],
-        shapes=shapes,
-        agreement=_agreement(trained, session, held_out, request.texts),
-        metrics=held_out.metrics(lambda inputs: torch.from_numpy(ask(session, inputs))) if held_out else {},
-    )
-
-
-def _agreement(
-    trained: Trained, session: Any, held_out: HeldOut | None, texts: list[str]
-) -> Agreement | None:
-    if held_out is not None:
-        return compare_texts(trained, session, (inputs for inputs, _ in held_out.batches()))
-    return compare_texts(trained, session, batches_of(texts, trained)) if texts else None
+        return given, t("the run's held-out rows cannot be read: {why}", why=str(why))
 
 
 def _latencies(making: Path, trained: Trained, variants: list[Variant], request: Request, tell: Tell) -> list[Latency]:  # fmt: skip

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from runner.base import base_hash, still_names
-from runner.build import build_model, load_tokenizer
+from runner.base import check_base, still_names
+from runner.build import build_model
 from runner.checkpoint import checkpoint_folders, load_model, newest_good, read_state
 from runner.data import DataFacts
 from runner.deploy.adapter_folder import WEIGHTS
@@ -25,6 +25,7 @@ from runner.plan import Plan, decode_plan
 from runner.prepare import task_of
 from runner.rundir import RunDir
 from runner.text import Text, t
+from runner.tokenizer import load_tokenizer, save_tokenizer
 
 
 def choose_checkpoint(run: RunDir, asked: str) -> tuple[Path, Text]:
@@ -100,9 +101,7 @@ def _put(plan: Plan, folder: Path, model: Any) -> None:
         return
     FreezePlan(model, plan.profile.train.freeze)
     still = still_names(model)
-    state = read_state(folder)
-    if state.base_sha256 and state.base_sha256 != base_hash(model, still):
-        raise InputError(t("{base} is not what this run was trained on any more: its weights have another hash", base=state.base))  # fmt: skip
+    check_base(model, still, read_state(folder))
     load_model(folder, model, still)
 
 
@@ -134,7 +133,7 @@ def assemble(request: Assembly, tell: Callable[[Text], None]) -> None:
     plan, facts = read_run(run)
     trained, state = open_checkpoint(run, checkpoint), read_state(checkpoint)
     trained.model.save_pretrained(str(target))
-    trained.tokenizer.save_pretrained(str(target))
+    save_tokenizer(trained.tokenizer, facts.max_length, target)
     report = {
         "metrics": state.metrics, "steps": state.windows_done, "updates": state.updates_done,
         "samples_seen": state.samples_done, "train_samples": facts.train.samples, "held_out_samples": facts.eval.samples,

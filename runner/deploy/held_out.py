@@ -1,4 +1,4 @@
-"""The held-out rows of a run, as batches with their labels: what an exported model is tried on."""
+"""The real texts that an exported model is tried on: the held-out rows of a run, or texts that were given."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from runner.data import Prepared, batches
+from runner.deploy.from_run import read_run
 from runner.deploy.session import Batch
 from runner.deploy.trained import Trained, encode
-from runner.plan import decode_plan
 from runner.prepare import prepare_data
 from runner.rundir import RunDir
 from runner.signals import StopRequest
@@ -35,12 +35,25 @@ class HeldOut:
                 inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
             yield inputs, batch["labels"]
 
-    def metrics(self, answer: Any) -> dict[str, float]:
-        """Return the task's metrics of ``answer(inputs)``, a tensor of logits, over all rows."""
-        counted = self.data.task.metrics()
-        for inputs, labels in self.batches():
-            counted.update(answer(inputs), labels)
-        return {name: float(value) for name, value in counted.result().items()}
+    def metrics(self) -> Any:
+        """Return what counts the task's metrics: ``update(logits, labels)``, ``result()``."""
+        return self.data.task.metrics()
+
+
+class GivenTexts:
+    """Texts without labels, in their order."""
+
+    def __init__(self, texts: list[str], trained: Trained) -> None:
+        self.texts, self.trained = texts, trained
+
+    def batches(self) -> Iterator[tuple[Batch, None]]:
+        """Yield (inputs, None)."""
+        for start in range(0, len(self.texts), BATCH_SIZE):
+            yield encode(self.trained, self.texts[start : start + BATCH_SIZE]), None
+
+    def metrics(self) -> None:
+        """Return None: there is nothing to hold an answer against."""
+        return
 
 
 def open_held_out(run: Path, trained: Trained) -> HeldOut:
@@ -50,13 +63,5 @@ def open_held_out(run: Path, trained: Trained) -> HeldOut:
         OSError, InputError, PlanError: there are none, or they were changed since.
     """
     folder = RunDir(run)
-    plan = decode_plan(folder.plan.read_bytes())
-    if not (folder.data / "data.json").is_file():
-        raise FileNotFoundError(2, "no prepared rows", str(folder.data))
+    plan, _ = read_run(folder)
     return HeldOut(prepare_data(plan, folder, lambda *_: None, StopRequest()), trained)
-
-
-def batches_of(texts: list[str], trained: Trained) -> Iterator[Batch]:
-    """Yield texts as batches, in their order."""
-    for start in range(0, len(texts), BATCH_SIZE):
-        yield encode(trained, texts[start : start + BATCH_SIZE])

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import torch
 import transformers
 
-from runner.choices import parse_release
+from runner.build import in_fp32
 from runner.deploy.adapter_folder import ADAPTER, open_base
+from runner.deploy.kinds import kind_of
 from runner.deploy.place import CARD
 from runner.deploy.records import REPORT, Exported
 from runner.deploy.session import open_session, require_onnx
@@ -20,15 +20,6 @@ from runner.durable import MANIFEST, what_is_wrong
 from runner.inputs import InputError
 from runner.text import t
 
-# What an architecture's name ends with -> (what it is for, the class that opens it).
-_KINDS = {
-    "ForSequenceClassification": ("classification", "AutoModelForSequenceClassification"),
-    "ForTokenClassification": ("token-classification", "AutoModelForTokenClassification"),
-    "ForMaskedLM": ("masked-lm", "AutoModelForMaskedLM"),
-    "ForCausalLM": ("causal-lm", "AutoModelForCausalLM"),
-    "LMHeadModel": ("causal-lm", "AutoModelForCausalLM"),
-    "Model": ("features", "AutoModel"),
-}
 _NO_LIMIT = 1 << 20
 # No code out of a model's folder is run, and nobody is asked whether it should be.
 _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
@@ -58,11 +49,9 @@ def open_trained(folder: Path, max_length: int | None = None, attention: str = "
 def _open_whole(folder: Path, attention: str) -> tuple[Any, Any]:
     config, tokenizer = _open_beside(folder)
     _, auto = kind_of(folder, config)
-    # transformers 4.56 renamed torch_dtype to dtype.
-    dtype = "dtype" if parse_release(transformers.__version__) >= (4, 56) else "torch_dtype"
     chosen = {"attn_implementation": attention} if attention else {}
     model, loading = getattr(transformers, auto).from_pretrained(
-        str(folder), **_LOCAL, **{dtype: torch.float32}, **chosen, output_loading_info=True
+        str(folder), **_LOCAL, **in_fp32(), **chosen, output_loading_info=True
     )
     # Nobody asks for a pooled output here.
     missing = sorted(name for name in loading["missing_keys"] if "pooler" not in name or auto != "AutoModel")
@@ -134,23 +123,6 @@ def _open_beside(folder: Path) -> tuple[Any, Any]:
     return config, tokenizer
 
 
-def kind_of(folder: Path, config: Any) -> tuple[str, str]:
-    """Return what a model is for, and the class of transformers that opens it.
-
-    Raises:
-        InputError: a kind that is not known here, as one that writes a text from a text.
-    """
-    architecture = (getattr(config, "architectures", None) or [""])[0]
-    found = next((both for ending, both in _KINDS.items() if architecture.endswith(ending)), None)
-    two_parts = getattr(config, "is_encoder_decoder", False) and found and found[0] != "classification"
-    if found is None or two_parts:
-        raise InputError(
-            t("{path}: a model of kind {architecture} is not known here; known are encoders and decoders whose name ends with {kinds}",
-              path=str(folder), architecture=architecture or "?", kinds=", ".join(_KINDS))
-        )  # fmt: skip
-    return found
-
-
 def not_a_model(path: Path, error: Exception) -> InputError:
     """Return ``error`` as the sentence that ``path`` cannot be opened."""
     if isinstance(error, InputError):
@@ -168,7 +140,7 @@ def _pad_somehow(config: Any, tokenizer: Any) -> None:
 
 
 def _longest(asked: int | None, config: Any, tokenizer: Any) -> int:
-    limit = min(asked or _NO_LIMIT, int(tokenizer.model_max_length), _positions(config))
+    limit = min(asked or int(tokenizer.model_max_length), _positions(config))
     return 512 if limit >= _NO_LIMIT else limit
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -72,27 +72,35 @@ def _place(name: str, off: Any, want: Any, got: Any) -> str:
     return f"{name}{list(at)}: torch {want[at]:.6g}, ONNX {got[at]:.6g}"
 
 
-def compare_texts(trained: Trained, session: Any, batches: Iterable[Batch]) -> Agreement:
-    """Hold both against each other on real texts: the same class, for every text or token."""
-    samples = answers = apart = 0
-    most, first = 0.0, ""
-    for batch in batches:
-        want, got = trained.answer(batch).numpy(), ask(session, batch)
-        counted = _counted(trained, batch, want.shape)
-        most = max(most, float(numpy.where(counted, numpy.abs(want - got), 0.0).max()))
-        unequal = _apart(trained, want, got)
+class AgreementCount:
+    """Counts on real texts whether both say the same: the same class, for every text or token."""
+
+    def __init__(self, trained: Trained) -> None:
+        self._trained = trained
+        self._samples = self._answers = self._apart = 0
+        self._most, self._first = 0.0, ""
+
+    def add(self, batch: Batch, want: Any, got: Any) -> None:
+        """Count a batch: torch's output and the file's, numpy."""
+        counted = _counted(self._trained, batch, want.shape)
+        self._most = max(self._most, float(numpy.where(counted, numpy.abs(want - got), 0.0).max()))
+        unequal = _apart(self._trained, want, got)
         counted = counted[..., 0] if unequal.ndim < want.ndim else counted
         unequal &= counted
-        if unequal.any() and not first:
-            first = f"text {samples + int(numpy.argwhere(unequal)[0][0]) + 1}"
-        samples, answers, apart = (
-            samples + len(want),
-            answers + int(counted.sum()),
-            apart + int(unequal.sum()),
-        )
-    return Agreement(
-        samples=samples, answers=answers, disagreements=apart, max_difference=most, first_disagreement=first
-    )
+        if unequal.any() and not self._first:
+            self._first = f"text {self._samples + int(numpy.argwhere(unequal)[0][0]) + 1}"
+        self._samples += len(want)
+        self._answers += int(counted.sum())
+        self._apart += int(unequal.sum())
+
+    def result(self) -> Agreement | None:
+        """Return what was counted; None: no text was."""
+        if not self._samples:
+            return None
+        return Agreement(
+            samples=self._samples, answers=self._answers, disagreements=self._apart, max_difference=self._most,
+            first_disagreement=self._first,
+        )  # fmt: skip
 
 
 def _apart(trained: Trained, want: Any, got: Any) -> Any:

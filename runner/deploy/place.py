@@ -13,14 +13,14 @@ from pathlib import Path
 import msgspec
 
 from runner.deploy.records import REPORT, Exported
-from runner.durable import MANIFEST, Manifest, publish_folder, seal_folder
+from runner.durable import MANIFEST, Manifest, publish_folder, seal_folder, sync_path
 from runner.inputs import InputError, file_sha256
 from runner.text import t
 
 CARD = "README.md"
 """The one file of a finished model that a person may change."""
 UNFINISHED: set[Path] = set()
-"""Folders that are being made."""
+"""Files and folders that are being made."""
 _MARK = ".making-"
 
 
@@ -53,19 +53,41 @@ def check_target(target: Path, source: str, run: str) -> None:
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
     """Make a folder beside ``target`` that takes its name at the end; after an error, a signal or a kill nothing has it."""
-    _clear_left(target)
-    making = target.with_name(f".{target.name}{_MARK}{socket.gethostname()}-{os.getpid()}")
-    UNFINISHED.add(making)
-    making.mkdir(parents=True)
-    try:
+    with _unfinished(target) as making:
+        making.mkdir(parents=True)
         yield making
         seal_folder(making)
         publish_folder(making, target)
+
+
+@contextmanager
+def new_file(target: Path) -> Iterator[Path]:
+    """Give the path of a file beside ``target`` that takes its name at the end; otherwise as :func:`new_folder`."""
+    with _unfinished(target) as making:
+        yield making
+        sync_path(making)
+        making.replace(target)
+        sync_path(target.parent)
+
+
+@contextmanager
+def _unfinished(target: Path) -> Iterator[Path]:
+    """Give the name that ``target`` has until it is whole; what has it is removed after any trouble."""
+    _clear_left(target)
+    making = target.with_name(f".{target.name}{_MARK}{socket.gethostname()}-{os.getpid()}")
+    UNFINISHED.add(making)
+    try:
+        yield making
     except BaseException:
-        shutil.rmtree(making, ignore_errors=True)
+        discard(making)
         raise
     finally:
         UNFINISHED.discard(making)
+
+
+def discard(path: Path) -> None:
+    """Remove a file or a folder that may not be there."""
+    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _clear_left(target: Path) -> None:
@@ -74,7 +96,7 @@ def _clear_left(target: Path) -> None:
     for path in target.parent.glob(f".{target.name}{_MARK}*"):
         number = path.name.removeprefix(start)
         if number.isdigit() and not Path("/proc", number).exists():
-            shutil.rmtree(path, ignore_errors=True)
+            discard(path)
     shutil.rmtree(target.with_name(f".discarded-{target.name}"), ignore_errors=True)
 
 

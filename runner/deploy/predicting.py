@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -15,10 +13,12 @@ from runner.deploy.answers import Answer, answer_rows, continue_texts
 from runner.deploy.answers_file import open_writer, with_text
 from runner.deploy.from_run import choose_checkpoint, open_checkpoint
 from runner.deploy.opening import open_onnx, open_trained
+from runner.deploy.place import new_file
 from runner.deploy.trained import OnnxModel, Trained
 from runner.inputs import InputError
 from runner.profile import DataSection
-from runner.rows import NoColumnError, ReadingNotes, Row, rows_of
+from runner.readers import kind_of, rows_of
+from runner.rows import NoColumnError, ReadingNotes, Row
 from runner.rundir import RunDir
 from runner.text import t
 
@@ -84,18 +84,27 @@ def predict(request: Request, teller: Teller) -> None:
 
 
 def _write(answers: Iterator[tuple[Row, Answer]], request: Request, teller: Teller) -> int:
+    """Write all answers to a file that is whole or not there, and return how many there are."""
     path = Path(request.out)
-    making = path.with_name(f".{path.name}.making-{os.getpid()}")
-    try:
-        with open_writer(path, making, bool(request.pair_column)) as writer:
-            for number, (row, answer) in enumerate(answers, start=1):
-                writer.write(row, answer)
-                if number % 100 == 0:
-                    teller.line(done=number)
-        os.replace(making, path)  # noqa: PTH105 - atomic, and the name may exist
-    finally:
-        making.unlink(missing_ok=True)
+    if not path.parent.is_dir():
+        raise InputError(t("there is no folder {path}", path=str(path.parent)))
+    with new_file(path) as making:
+        try:
+            with open_writer(path, making, bool(request.pair_column)) as writer:
+                for number, (row, answer) in enumerate(answers, start=1):
+                    writer.write(row, answer)
+                    if number % 100 == 0:
+                        teller.line(done=number)
+        except OSError as error:
+            raise _named(error, making, path) from error
     return writer.rows
+
+
+def _named(error: OSError, making: Path, path: Path) -> OSError:
+    """Return a failure to write with the file that was asked for in it; another one as it is."""
+    if error.filename not in (None, str(making)):
+        return error
+    return OSError(error.errno, error.strerror or str(error), str(path))
 
 
 def _open(request: Request, teller: Teller) -> Trained:
@@ -113,6 +122,7 @@ def _rows(request: Request, notes: ReadingNotes) -> Iterator[Row]:
         for index, text in enumerate(request.texts):
             yield Row(text, request.pairs[index] if request.pairs else "", None)
         return
+    _refuse_unknown_form(Path(request.file))
     section = DataSection(
         train=[request.file], text=request.column, text_pair=request.pair_column, label="", encoding=request.encoding
     )  # fmt: skip
@@ -122,13 +132,14 @@ def _rows(request: Request, notes: ReadingNotes) -> Iterator[Row]:
         given = error.problem.params
         raise InputError(t("{path}: there is no column {name} (there are {found}); name it with --column",
                            path=given["path"], name=given["name"], found=given["found"])) from error  # fmt: skip
-    except (UnicodeDecodeError, LookupError) as error:
-        raise InputError(t("{path} is not in the encoding that it was read in: {why}; name its own with --encoding",
-                           path=request.file, why=str(error))) from error  # fmt: skip
-    except (csv.Error, EOFError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(t("{path} cannot be read: {error}", path=request.file, error=str(error)[:300])) from error  # fmt: skip
+
+
+def _refuse_unknown_form(path: Path) -> None:
+    try:
+        kind_of(path)
+    except InputError as error:
+        raise InputError(t("{path}: what kind of file this is is told by its name: .csv, .tsv, .jsonl, .parquet or .txt, also compressed (.gz)",
+                           path=str(path))) from error  # fmt: skip
 
 
 def _answers(trained: Trained, rows: Iterable[Row], request: Request) -> Iterator[tuple[Row, Answer]]:

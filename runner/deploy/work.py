@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import msgspec
 
-from runner.deploy.place import UNFINISHED
+from runner.deploy.place import UNFINISHED, discard
 from runner.inputs import InputError
 from runner.text import Text
 
@@ -56,7 +56,7 @@ def _wait_for_the_end(home: Path) -> None:
     _thread.interrupt_main()
     time.sleep(LEAVE_IN_S)
     for path in set(UNFINISHED):
-        shutil.rmtree(path, ignore_errors=True)
+        discard(path)
     os._exit(130)
 
 

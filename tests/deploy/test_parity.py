@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from runner.deploy.opening import open_trained
-from runner.deploy.parity import compare_shapes, compare_texts, made_up_batch, shapes_for
+from runner.deploy.parity import AgreementCount, compare_shapes, made_up_batch, shapes_for
+from runner.deploy.records import Agreement
+from runner.deploy.session import Batch, ask
 from runner.deploy.trained import Trained, encode
 from tests.deploy.tiny import save_model
 
@@ -40,6 +42,16 @@ class Echo:
     def run(self, names: None, given: dict[str, Any]) -> list[Any]:
         batch = {name: torch.from_numpy(value) for name, value in given.items()}
         return [self.change(self.trained.answer(batch).numpy().copy())]
+
+
+def compare_texts(trained: Trained, session: Any, batches: list[Batch]) -> Agreement:
+    """Hold both against each other on every batch."""
+    count = AgreementCount(trained)
+    for batch in batches:
+        count.add(batch, trained.answer(batch).numpy(), ask(session, batch))
+    found = count.result()
+    assert found is not None
+    return found
 
 
 def test_at_least_five_shapes_are_compared_and_none_is_too_long(classifier: Trained) -> None:

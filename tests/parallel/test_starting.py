@@ -1,17 +1,18 @@
-"""How many processes start where: from options, from SLURM's variables; and who is named when one of them is gone."""
+"""How many processes start where: from options; and who is named when one of them is gone."""
 
 from __future__ import annotations
 
 import pytest
 
 from doctor.start_errors import LaunchError
-from doctor.together import Together, first_host, is_here, slurm_task, tasks_per_node, together_of
+from doctor.together import Together, is_here, together_of
 from runner.interfaces import interface_to
 from runner.order import Cut, dealt
-from runner.rank_env import RankPlace, rank_place, threads_each
+from runner.rank_ends import first_to_fail
+from runner.rank_env import RankPlace, threads_each
 from runner.rank_record import RankLeft
-from runner.strategy import choose_strategy
-from runner.together import Start, first_to_fail, start_of, torchrun_argv
+from runner.strategy_choice import choose_strategy
+from runner.together import Start, start_of, torchrun_argv
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
@@ -65,45 +66,6 @@ def test_options_that_do_not_go_together_are_refused_with_the_way_out(
 
 def test_only_its_own_addresses_are_here() -> None:
     assert is_here("127.0.0.1") and not is_here("192.0.2.7") and not is_here("no.such.host.invalid")
-
-
-STEP = {
-    "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "5", "SLURM_PROCID": "3", "SLURM_LOCALID": "0",
-    "SLURM_NODEID": "1", "SLURM_STEP_NODELIST": "gpu[01-02]", "SLURM_STEP_TASKS_PER_NODE": "3,2",
-}  # fmt: skip
-
-
-def test_a_task_of_srun_is_a_rank() -> None:
-    task = slurm_task(STEP)
-    assert task is not None
-    assert (task.rank, task.size, task.local_rank, task.local_size, task.host) == (3, 5, 0, 2, "gpu01")
-    assert rank_place(task.variables) == RankPlace(
-        rank=3, size=5, local_rank=0, local_size=2, shares_run=True
-    )
-
-
-@pytest.mark.parametrize("without", ["SLURM_STEP_ID", "SLURM_PROCID", "SLURM_JOB_ID"])
-def test_a_batch_script_is_no_task(without: str) -> None:
-    assert slurm_task({name: value for name, value in STEP.items() if name != without}) is None
-    assert slurm_task({**STEP, "SLURM_STEP_NUM_TASKS": "1"}) is None
-
-
-@pytest.mark.parametrize(
-    ("nodes", "host"),
-    [
-        ("gpu[01-04,07],login1", "gpu01"),
-        ("gpu7", "gpu7"),
-        ("a-b-[003,005]", "a-b-003"),
-        ("n1,n2", "n1"),
-        ("node-1", "node-1"),
-    ],
-)
-def test_the_first_host_of_a_list(nodes: str, host: str) -> None:
-    assert first_host(nodes) == host
-
-
-def test_tasks_a_node() -> None:
-    assert tasks_per_node("2(x3),1") == [2, 2, 2, 1]
 
 
 def left(rank: int, at: float | None, code: int | None) -> RankLeft:

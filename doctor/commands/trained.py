@@ -1,0 +1,24 @@
+"""The trained model that a verb's first argument names: a run, a folder, or an ONNX file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from doctor.commands import CommandError, Exit
+from doctor.commands.run import no_such_run
+
+if TYPE_CHECKING:
+    from doctor.model_work import Source
+
+
+def source_named(name: str, checkpoint: str) -> Source:
+    """Return the model that ``name`` means. Raises CommandError."""
+    from doctor import service
+    from doctor.launch import LaunchError
+
+    try:
+        return service.find_model(name, checkpoint)
+    except FileNotFoundError as error:
+        raise CommandError(no_such_run(name, error), Exit.USAGE) from None
+    except LaunchError as error:
+        raise CommandError(error.text) from None
