@@ -14,7 +14,8 @@ from doctor.machine import load_snapshot, with_facts
 from doctor.machine_facts import run_environment, workload_of
 from doctor.model import Finding, Report, Snapshot
 from doctor.needs import missing_needs
-from doctor.together import SlurmTask, Together, kept
+from doctor.slurm import SlurmTask
+from doctor.together import Together, kept
 from doctor.trainer_pid import signal_trainer, trainer_alive
 from runner.alert_settings import OFF, AlertsSection, read_alerts
 from runner.command_plan import decode_command, is_command
@@ -109,7 +110,7 @@ def memory_of(plan: Plan, snapshot: Snapshot) -> MemoryEstimate | None:
     Only a configuration that lies on this machine counts: our table of models is for planning, not for judging.
     """
     from doctor.model_config import TABLE, NoConfig
-    from doctor.planning import config_of_plan, request_of_plan
+    from doctor.profile_step import config_of_plan, request_of_plan
     from runner.estimate import estimate
     from runner.model_shapes import UnknownArchitecture
 

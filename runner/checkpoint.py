@@ -15,11 +15,12 @@ import msgspec
 import safetensors.torch
 import torch
 
+from runner.deepspeed_moments import ZeroMoments
 from runner.durable import what_is_wrong
 from runner.optim import parameter_names
 from runner.ranks import Ranks
 from runner.rundir import RunDir
-from runner.sharded import own_part, whole
+from runner.sharded import IN_PARTS, own_part, whole
 from runner.train_state import TrainState
 
 MODEL, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
@@ -44,19 +45,34 @@ def take_copy(
 
     Of a model that is cut into parts all ranks call this, and those without ``keep`` get nothing of it.
     """
-    held = {name: tensor for name, tensor in model.state_dict().items() if name not in left_out}
-    tensors, aliases = untied(held) if state.strategy != "fsdp" else untied_parts(held, model)
     own = msgspec.json.decode(msgspec.json.encode(state), type=TrainState)
-    own.aliases = aliases
-    moments: dict[str, torch.Tensor] = {}
+    weights, own.aliases = take_weights(model, left_out, keep, in_parts=state.strategy in IN_PARTS)
+    return Copy(own, weights, {joined: _cpu_copy(value, keep) for joined, value in moments_of(optimizer)})
+
+
+def moments_of(optimizer: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the optimizer's state by parameter and key, ``layer.weight|exp_avg``, one after another."""
+    if isinstance(optimizer, ZeroMoments):
+        yield from optimizer.whole_moments()
+        return
     names = parameter_names(optimizer)
     for index, values in optimizer.state_dict()["state"].items():
-        moments.update({f"{names[index]}|{key}": _cpu_copy(value, keep) for key, value in values.items()})
-    return Copy(own, {name: _cpu_copy(tensor, keep) for name, tensor in tensors.items()}, moments)
+        for key, value in values.items():
+            yield f"{names[index]}|{key}", value
+
+
+def take_weights(
+    model: torch.nn.Module, left_out: Collection[str], keep: bool, in_parts: bool
+) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Return CPU copies of the distinct weights, whole, and ``{other name: name kept}``; as :func:`take_copy`."""
+    held = {name: one for name, one in model.state_dict(keep_vars=True).items() if name not in left_out}
+    tensors, aliases = untied_parts(held, model) if in_parts else untied(held)
+    return {name: _cpu_copy(tensor, keep) for name, tensor in tensors.items()}, aliases
 
 
 def _cpu_copy(tensor: torch.Tensor, keep: bool) -> torch.Tensor:
-    full = whole(tensor.detach())
+    with torch.no_grad():
+        full = whole(tensor).detach()
     return full.to("cpu", copy=True).contiguous() if keep else torch.empty(0)
 
 
@@ -157,13 +173,19 @@ def put_weights(
 
 
 def load_optimizer(folder: Path | None, optimizer: Any, ranks: Ranks | None = None) -> None:
-    """Put the checkpoint's moments into ``optimizer``, parameter by parameter, so that memory does not
-    double. Of several ranks the first has the folder, and tells the others."""
+    """Put the checkpoint's moments into ``optimizer``, parameter by parameter; those it has are let go of first, so that
+    memory does not double. Of several ranks the first has the folder, and tells the others."""
+    optimizer.state.clear()
+    found = _moments(folder) if folder is not None else iter(())
+    if ranks is not None and ranks.size > 1:
+        found = shared_moments(found, ranks)
+    if isinstance(optimizer, ZeroMoments):
+        optimizer.put_moments(found)
+        return
     names = {name: index for index, name in enumerate(parameter_names(optimizer))}
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Any]] = {}
-    found = _moments(folder) if folder is not None else iter(())
-    for name, key, tensor in found if ranks is None or ranks.size == 1 else shared_moments(found, ranks):
+    for name, key, tensor in found:
         state.setdefault(names[name], {})[key] = own_part(tensor, parameters[names[name]])
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 

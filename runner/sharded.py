@@ -6,12 +6,14 @@ same whatever it was trained with.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, distribute_tensor
 
+from runner.deepspeed_parts import gathered, is_zero_part, scatter
 from runner.inputs import InputError
 from runner.plan import Plan
 from runner.ranks import Ranks
@@ -22,6 +24,10 @@ try:
 except ImportError:  # before torch 2.6
     fully_shard = None
 
+IN_PARTS = ("fsdp", "deepspeed")
+"""Strategies whose ranks hold a part each: all of them take part in what is saved and loaded."""
+_LOWER = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
 
 def sharded(model: Any, device: torch.device, ranks: Ranks, plan: Plan) -> Any:
     """Cut ``model`` into parts in place: each block by itself, the rest together.
@@ -31,7 +37,7 @@ def sharded(model: Any, device: torch.device, ranks: Ranks, plan: Plan) -> Any:
     """
     _refuse(plan)
     mesh = init_device_mesh(device.type, (ranks.size,))
-    lower = torch.bfloat16 if plan.settings.precision == "bf16" else None
+    lower = _LOWER.get(plan.settings.precision)
     options: dict[str, Any] = {
         "mesh": mesh,
         # What crosses between cards is half as wide; gradients are added up in fp32.
@@ -48,15 +54,11 @@ def sharded(model: Any, device: torch.device, ranks: Ranks, plan: Plan) -> Any:
 
 
 def _refuse(plan: Plan) -> None:
-    profile = plan.profile
     if fully_shard is None:
         raise InputError(t("parallel.strategy = \"fsdp\" needs torch 2.6 or newer (here: {version})", version=str(torch.__version__)))  # fmt: skip
     asked = {
-        "model.lora": profile.model.lora is not None,
-        "train.freeze": bool(profile.train.freeze),
         "train.compile": bool(plan.settings.compile),
         'train.offload = "optimizer" (take "parameters")': plan.settings.offload == "optimizer",
-        'train.precision = "fp16" (take bf16 or fp32)': plan.settings.precision == "fp16",
     }
     found = [name for name, is_asked in asked.items() if is_asked]
     if found:
@@ -80,7 +82,15 @@ def blocks_of(model: Any) -> list[Any]:
 
 def whole(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor put together from the parts of all ranks, who all call this."""
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    if isinstance(tensor, DTensor):
+        return tensor.full_tensor()
+    return gathered(tensor) if is_zero_part(tensor) else tensor
+
+
+def whole_shape(tensor: Any) -> torch.Size:
+    """Return the shape that :func:`whole` would give."""
+    shape: torch.Size = tensor.ds_shape if is_zero_part(tensor) else tensor.shape
+    return shape
 
 
 def own_part(full: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
@@ -95,5 +105,16 @@ def put(full: torch.Tensor, place: torch.Tensor) -> None:
     with torch.no_grad():
         if isinstance(place, DTensor):
             place.to_local().copy_(own_part(full, place).to_local())
+        elif is_zero_part(place):
+            scatter(full, place)
         else:
             place.copy_(full)
+
+
+def put_parts(tensors: Mapping[str, torch.Tensor], model: torch.nn.Module) -> None:
+    """Overwrite a model's weights, whole or in parts, with tensors by name that every rank holds."""
+    places = model.state_dict(
+        keep_vars=True
+    )  # what DeepSpeed knows of a weight hangs on the parameter itself
+    for name, full in tensors.items():
+        put(full, places[name])

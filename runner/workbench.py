@@ -21,12 +21,12 @@ from runner.checkpoint import (
 )
 from runner.choices import recomputes
 from runner.data import Prepared
-from runner.engine import Engine
+from runner.engines import make_engine
 from runner.exactness import conditions, refuse_or_accept
 from runner.freeze import FreezePlan
+from runner.inputs import InputError
 from runner.journal import Journal
 from runner.offload import weights_changed
-from runner.optim import make_optimizer
 from runner.order import windows_total
 from runner.placement import place_model
 from runner.plan import Plan
@@ -37,6 +37,7 @@ from runner.ranks import AgreedStop, Ranks
 from runner.rundir import RunDir
 from runner.saver import Saver
 from runner.seed import set_deterministic
+from runner.sharded import put_parts
 from runner.signals import StopRequest
 from runner.strategy import settle_strategy
 from runner.text import t
@@ -96,9 +97,7 @@ class Workbench:
         base, sha256 = base_name(plan, model), base_hash(model, self.left_out)
         strategy = settle_strategy(plan, model, self.ranks, self.journal.note)
         placed = place_model(model, plan, self.run, self.journal.note, self.ranks, strategy)
-        self.engine = Engine(placed, self.settings)
-        on_host = self.settings.offload == "optimizer"
-        self.optimizer = make_optimizer(self.engine.bare_model, self.train, self.settings.fused, on_host)
+        self.engine, self.optimizer = make_engine(placed, plan, self.journal.note)
         self.state = TrainState(
             plan_digest=plan.digest,
             **conditions(self.threads, self.engine.device, self.ranks.size, strategy),
@@ -117,7 +116,7 @@ class Workbench:
         self.saved_at, self.retry_save_at = self.state.windows_done, None
         self.state.scaler = self.engine.scaler_state()
         first = self.ranks.is_first
-        if first or self.state.strategy == "fsdp":
+        if first or self.engine.placed.in_parts:
             copy = take_copy(self.state, self.engine.bare_model, self.optimizer, self.left_out, keep=first)
             if first:
                 self.saver.start(copy, reason)
@@ -135,8 +134,16 @@ class Workbench:
         self.say_saves()
 
     def say_saves(self) -> None:
-        """Tell how saves ended; one that failed is tried again soon."""
+        """Tell how saves ended; one that failed is tried again soon.
+
+        Raises:
+            InputError: it failed because the run directory was removed: nothing that is trained from here on could be kept.
+        """
         for last in self.saver.results():
+            if last.error and self.journal.is_deleted and not self.run.path.exists():
+                raise InputError(
+                    t("{path} was removed: nothing of this run can be kept any more", path=str(self.run.path))
+                )
             if last.error:
                 self.saved_at, self.retry_save_at = -1, self.state.windows_done + RETRY_SAVE_AFTER
                 text = t(
@@ -198,9 +205,12 @@ class Workbench:
         return found
 
     def load_weights(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Put weights in place of the model's; those that never move stay."""
+        """Put weights, which every rank holds whole, in place of the model's; those that never move stay."""
         moving = {name: tensor for name, tensor in tensors.items() if name not in self.left_out}
-        put_weights(moving, self.engine.bare_model, self.left_out)
+        if self.engine.placed.in_parts:
+            put_parts(moving, self.engine.bare_model)
+        else:
+            put_weights(moving, self.engine.bare_model, self.left_out)
         weights_changed(self.optimizer)
 
     def say_bad(self, bad: BadCheckpoint) -> None:

@@ -4,14 +4,13 @@ detached."""
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.commands import CommandError, Exit, alerting, complain, several
+from doctor.commands import CommandError, Exit, alerting, run_command, several
 from doctor.language import say
 from runner.text import t
 
@@ -20,9 +19,9 @@ if TYPE_CHECKING:
     from doctor.launch import StartedRun
     from doctor.model import Snapshot
     from doctor.running import PlannedRun
-    from doctor.together import SlurmTask, Together
+    from doctor.slurm import SlurmTask
+    from doctor.together import Together
     from runner.alert_settings import AlertsSection
-    from runner.command_plan import CommandPlan
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -54,51 +53,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment that trains"))
     parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
     several.configure(parser)
-    _configure_command(parser)
+    run_command.configure(parser)
     alerting.configure(parser)
-
-
-def _configure_command(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "%(prog)s PROFILE | --resume RUN | [--retry N] [--on-finish CMD] -- COMMAND ..."
-    group = parser.add_argument_group(
-        say("your own script"),
-        say("doctor run -- python train.py --lr 1e-4   (or torchrun, accelerate launch, a shell script): the same run "
-            "directory, its output also in trainer.log, progress read from it, samples and stacks beside it, a failure "
-            "explained. It survives the end of the SSH session, and the exit status is the command's own."),
-    )  # fmt: skip
-    group.add_argument(
-        "--retry", type=int, default=0, metavar="N",
-        help=say("start the command again after a failure, up to N times (DOCTOR_RETRY counts them); not after Ctrl-C"),
-    )  # fmt: skip
-    group.add_argument(
-        "--on-finish", default="", metavar="CMD",
-        help=say("run a shell command after the end, such as shutdown; a countdown comes first, and any key cancels it. "
-                 "Not after a stop by hand"),
-    )  # fmt: skip
-    group.add_argument("--on-finish-always", action="store_true", help=say("also after a stop by hand"))
-    group.add_argument(
-        "--countdown", type=float, default=30.0, metavar="SECONDS",
-        help=say("how long --on-finish can be cancelled (default: 30)"),
-    )  # fmt: skip
 
 
 def run(namespace: argparse.Namespace) -> int:
     if namespace.command is not None:
-        return _supervise(namespace)
+        return run_command.run(namespace)
     if namespace.rest:
         words = " ".join([namespace.profile, *namespace.rest])
         raise CommandError(
             say(t("a command of your own stands after --: doctor run -- {command}", command=words)),
             Exit.USAGE,
         )
-    if namespace.retry or namespace.on_finish or namespace.on_finish_always:
-        raise CommandError(
-            say(
-                "--retry and --on-finish are for a command of your own: doctor run --retry 2 -- python train.py"
-            ),
-            Exit.USAGE,
-        )
-    task = several.task()
+    run_command.refuse_without_command(namespace)
+    task = several.task(namespace)
     if task is not None and task.rank > 0 and (namespace.resume or namespace.profile):
         return several.join(namespace, task)
     if namespace.resume is not None:
@@ -121,91 +90,6 @@ def run(namespace: argparse.Namespace) -> int:
 
         where = common_dir(task, planned.plan.run_name_base)
     return _begin(lambda: start(planned, where, together, task), namespace.detach, alerts)
-
-
-def _supervise(namespace: argparse.Namespace) -> int:
-    """Start a command of the user's own and stay with it, or leave it to itself."""
-    from doctor import service
-    from doctor.command_run import CommandOptions
-    from doctor.commands import supervised
-    from doctor.launch import LaunchError
-    from doctor.probes.target import BadPython
-
-    _refuse_mixed(namespace)
-    alerts = alerting.settings_of(namespace)
-    options = CommandOptions(
-        retries=namespace.retry, on_finish=namespace.on_finish, on_finish_always=namespace.on_finish_always,
-        countdown_s=namespace.countdown,
-    )  # fmt: skip
-    try:
-        plan, snapshot = service.plan_command(namespace.command, options, namespace.python)
-    except (LaunchError, BadPython) as error:
-        raise CommandError(error.text, Exit.USAGE) from None
-    if namespace.dry_run:
-        print("\n".join(command_plan_lines(plan)))
-        return Exit.OK
-
-    def start() -> StartedRun:
-        try:
-            started = service.start_command(plan, snapshot, namespace.run_dir, alerts)
-        except LaunchError as error:
-            raise CommandError(error.text) from None
-        if started.sampler_why is not None:
-            complain(started.sampler_why)
-        return started
-
-    @contextlib.contextmanager
-    def ringing(started: StartedRun) -> Iterator[None]:
-        bell = alerting.follow_run(started.run, alerts, bell_only=True)
-        try:
-            yield
-        finally:
-            alerting.finish(bell)
-
-    return supervised.begin(start, namespace.detach, set_line(plan), ringing)
-
-
-def _refuse_mixed(namespace: argparse.Namespace) -> None:
-    if not namespace.command:
-        raise CommandError(say("no command stands after --: doctor run -- python train.py"), Exit.USAGE)
-    if (
-        namespace.profile is not None
-        or namespace.overrides
-        or namespace.resume is not None
-        or namespace.anyway
-        or several.asked(namespace)
-    ):
-        raise CommandError(
-            say(
-                "a command of your own takes no profile, --set, --resume, --anyway or --nproc: start torchrun itself there"
-            ),
-            Exit.USAGE,
-        )
-    if namespace.retry < 0 or namespace.countdown < 0:
-        raise CommandError(say("--retry and --countdown take numbers from 0 up"), Exit.USAGE)
-    if namespace.on_finish_always and not namespace.on_finish:
-        raise CommandError(say("--on-finish-always needs --on-finish CMD"), Exit.USAGE)
-
-
-def set_line(plan: CommandPlan) -> str:
-    """Return what was set for a command, in one line; empty: nothing."""
-    if not plan.environment:
-        return ""
-    words = " ".join(f"{name}={value}" for name, value in plan.environment.items())
-    return say(t("Set for it: {variables}   (why: --dry-run, or its report)", variables=words))
-
-
-def command_plan_lines(plan: CommandPlan) -> Iterator[str]:
-    """Yield what is set for a command before it starts, each with its reason."""
-    from doctor.render.layout import columns, indent
-    from runner.strings import printable
-
-    width = columns(sys.stderr)
-    yield say(t("Command: {command}", command=printable(plan.command)))
-    for decision in plan.decisions:
-        yield from indent(
-            f"{decision.name}={printable(str(decision.value))}: {say(decision.why)}", width, "  ", "      "
-        )
 
 
 def _no_profile() -> str:
@@ -240,7 +124,7 @@ def _resume(namespace: argparse.Namespace) -> int:
                 namespace.python,
                 namespace.approximate,
                 several.of(namespace, 0),
-                several.task(),
+                several.task(namespace),
             )
         except FileNotFoundError as error:
             raise CommandError(no_such_run(namespace.resume, error), Exit.USAGE) from None

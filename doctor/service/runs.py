@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from doctor.model import Snapshot
     from doctor.prove import Proved
     from doctor.running import PlannedRun
-    from doctor.together import SlurmTask, Together
+    from doctor.slurm import SlurmTask
+    from doctor.together import Together
     from runner.alert_settings import AlertsSection
     from runner.command_plan import CommandPlan
     from runner.rundir import RunDir
@@ -94,11 +95,12 @@ def plan_command(
     """Plan a command of the user's own for this machine and the Python that it trains with.
 
     Raises:
-        doctor.launch.LaunchError: there is no such program.
+        doctor.launch.LaunchError: there is no such program, or none that is to run on finish.
         doctor.probes.target.BadPython: ``python`` is none.
     """
-    from doctor.command_run import plan_command, python_of
+    from doctor.command_run import plan_command, python_of, refuse_unknown_finish
 
+    refuse_unknown_finish(options.on_finish)
     found = python_of(argv)
     snapshot = snapshot or examine(python or found)
     return plan_command(argv, snapshot, options), snapshot
