@@ -25,9 +25,8 @@ class Engine:
 
     def __init__(self, placed: Placed, settings: Settings) -> None:
         self.placed, self.device = placed, placed.device
-        # Shapes are dynamic from the start: bucketed batches have many lengths, each of which would compile again.
-        self._compiles = settings.compile is True
-        self.model: Any = torch.compile(placed.model, dynamic=True) if self._compiles else placed.model
+        self._compiles = False
+        self.model: Any = placed.model
         self.precision = settings.precision
         self.pins = placed.device.type == "cuda" and settings.pin_memory
         """Batches come in page-locked memory."""
@@ -37,7 +36,11 @@ class Engine:
     def agreement(self) -> contextlib.AbstractContextManager[None]:
         """As :meth:`runner.ranks.Ranks.agreement`, for passes. Of a model cut into parts they meet the others throughout,
         so nothing can be agreed on before."""
-        return contextlib.nullcontext() if self.placed.strategy == "fsdp" else self.placed.ranks.agreement()
+        return contextlib.nullcontext() if self.placed.in_parts else self.placed.ranks.agreement()
+
+    def update_agreement(self) -> contextlib.AbstractContextManager[None]:
+        """As :meth:`agreement`, for updates: each rank makes its own."""
+        return self.placed.ranks.agreement()
 
     def meet_anew(self) -> None:
         """Begin the exchange between ranks afresh: where one broke off after its forward pass, the others would take their
@@ -47,7 +50,16 @@ class Engine:
         self.model, self.placed = None, dataclasses.replace(self.placed, model=None)
         gc.collect()  # the old wrapper takes its hooks off the parameters when it goes
         self.placed = dataclasses.replace(self.placed, model=replicated(self.placed.bare, self.device))
-        self.model = torch.compile(self.placed.model, dynamic=True) if self._compiles else self.placed.model
+        self.compile() if self._compiles else self.go_uncompiled()
+
+    def compile(self) -> None:
+        """Have the model compiled by its next pass. Shapes are dynamic from the start: bucketed batches have many lengths, each of
+        which would compile again."""
+        self._compiles = True
+        self.model = torch.compile(self.placed.model, dynamic=True)
+
+    def go_uncompiled(self) -> None:
+        self._compiles, self.model = False, self.placed.model
 
     @property
     def bare_model(self) -> Any:

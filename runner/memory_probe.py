@@ -20,7 +20,7 @@ def probe_memory(bench: Workbench) -> None:
     Raises:
         runner.inputs.InputError: nothing is left that would fit.
     """
-    if not bench.settings.memory_probe or bench.engine.placed.strategy == "fsdp":
+    if not bench.settings.memory_probe or bench.engine.placed.in_parts:
         return
     cut = bench.state.micro_batch_size
     while True:

@@ -52,8 +52,8 @@ class HostAdamW(torch.optim.AdamW):
 
 def weights_changed(optimizer: Any) -> None:
     """Tell an optimizer with weights of its own that the model's were loaded."""
-    if isinstance(optimizer, HostAdamW):
-        optimizer.take_weights()
+    if take_weights := getattr(optimizer, "take_weights", None):
+        take_weights()
 
 
 def stream_parameters(model: torch.nn.Module, device: torch.device) -> None:

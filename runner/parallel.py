@@ -1,4 +1,4 @@
-"""One model over several processes, by torch's own means: a copy each (DDP). What is summed is a sum, never a mean.
+"""One model over several processes, by torch's own means a copy each (DDP). What is summed is a sum, never a mean.
 
 Gradients of a window's parts are divided by what the whole window counts, so over the ranks they only have to be added.
 """
@@ -31,10 +31,10 @@ def distribute(model: Any, device: torch.device, ranks: Ranks, strategy: str, pl
         from runner.sharded import sharded
 
         return model, sharded(model, device, ranks, plan)
-    if strategy != "ddp":
-        raise InputError(t("parallel.strategy: {strategy} is not supported by this version: its own optimizer step would not show "
-                           "what is looked at before each update. Take \"fsdp\": weights, gradients and moments are cut into parts "
-                           "too (as in ZeRO stage 3), with train.offload = \"parameters\" on the host", strategy=strategy))  # fmt: skip
+    if strategy == "deepspeed":
+        from runner.deepspeed_setup import started
+
+        return model, started(model, device, plan)
     model.to(device)
     return model, replicated(model, device)
 

@@ -21,6 +21,7 @@ from runner.parallel import distribute
 from runner.plan import Plan
 from runner.ranks import Ranks
 from runner.rundir import RunDir
+from runner.sharded import IN_PARTS
 from runner.text import Text, t
 
 Note = Callable[[str, Text], None]
@@ -43,7 +44,12 @@ class Placed:
     """Over several places, by accelerate's hooks."""
     ranks: Ranks = field(default_factory=Ranks)
     strategy: str = ""
-    """How several processes share the work: ``ddp`` or ``fsdp``; empty: there is one."""
+    """How several processes share the work: ``ddp``, ``fsdp`` or ``deepspeed``; empty: there is one."""
+
+    @property
+    def in_parts(self) -> bool:
+        """Each rank holds a part, and meets the others throughout."""
+        return self.strategy in IN_PARTS
 
     @property
     def processes(self) -> int:
@@ -60,7 +66,8 @@ def place_model(model: Any, plan: Plan, run: RunDir, note: Note, ranks: Ranks, s
     if ranks.size > 1:
         device = own_device(settings.device, ranks)
         bare, wrapped = distribute(model, device, ranks, strategy, plan)
-        return Placed(bare, wrapped, device, None, ranks=ranks, strategy=strategy)
+        fetches = strategy == "deepspeed"
+        return Placed(bare, wrapped, device, None, fetches, ranks=ranks, strategy=strategy)
     accelerator = accelerate.Accelerator(cpu=settings.device == "cpu", mixed_precision="no")
     if plan.profile.model.device_map != "none":
         return _spread(model, plan, run, note, accelerator)

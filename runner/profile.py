@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from runner.config_files import with_config_files
 from runner.cross import cross_problems
 from runner.sections import (
     COUNTED,
@@ -76,6 +77,8 @@ def profile_from_tree(tree: TomlTree, source: str, base: Path, known: Sequence[T
     Raises:
         ProfileError: with all problems, those already ``known`` first.
     """
+    tree, in_files = with_config_files(tree, base)
+    known = [*known, *in_files]
     wrong = field_problems(tree, Profile)
     profile = _lenient(tree, {key for key, _ in wrong})
     keys_in_doubt = {key for key, _ in wrong} | {key.split(".")[0] for key, _ in wrong}
@@ -112,4 +115,8 @@ def with_absolute_paths(profile: Profile, tree: TomlTree, base: Path) -> Profile
     train, held_out = each("data.train", profile.data.train), each("data.eval", profile.data.eval)
     data = replace(profile.data, train=train, eval=held_out)
     model = replace(profile.model, path=absolute("model.path", profile.model.path))
-    return replace(profile, data=data, model=model)
+    files = {
+        key: absolute(f"parallel.{key}", getattr(profile.parallel, key))
+        for key in ("deepspeed_config", "accelerate_config")
+    }
+    return replace(profile, data=data, model=model, parallel=replace(profile.parallel, **files))

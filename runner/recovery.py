@@ -34,7 +34,7 @@ def make_room(bench: Workbench, trouble: str, buffers: dict[str, torch.Tensor]) 
     Raises:
         InputError: when there is none.
     """
-    if bench.state.strategy == "fsdp":
+    if bench.engine.placed.in_parts:
         raise InputError(t("rank {rank}: out of memory ({why}) in the midst of an exchange: the others cannot take another way. Take a "
                            "smaller train.micro_batch_size, gradient_checkpointing, or more cards", rank=bench.ranks.rank, why=trouble))  # fmt: skip
     bench.engine.forget_window(bench.optimizer)

@@ -203,6 +203,18 @@ class ParallelSection(msgspec.Struct, frozen=True, kw_only=True):
     cut into parts (fsdp)."""
     timeout_s: Annotated[int, Meta(ge=10)] = 600
     """So long a process waits for the others before it gives up."""
+    zero_stage: Literal[1, 2, 3] | None = None
+    """With ``deepspeed``: 1 cuts AdamW's moments into parts, 2 the gradients too, 3 the weights too. None: 2."""
+    deepspeed_config: str = ""
+    """A DeepSpeed file (JSON): it says what the profile leaves open, and must agree with the rest."""
+    accelerate_config: str = ""
+    """A file of ``accelerate config`` (YAML), likewise."""
+    deepspeed: dict[str, Any] = {}
+    """Settings of ``zero_optimization`` that only say how much at a time: bucket sizes, overlap_comm, pin_memory."""
+    processes: Count = 0
+    """With how many processes the run must be started, as such a file says; 0: any number."""
+    unused: list[str] = []
+    """What of such files has no effect here, filled in when they are read."""
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):

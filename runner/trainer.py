@@ -183,7 +183,7 @@ class Trainer(Workbench):
         if math.isfinite(loss) and math.isfinite(norm):
             state.bad_windows_in_a_row = 0
             self.updating = True
-            with self.ranks.agreement():
+            with self.engine.update_agreement():
                 updated = self.engine.update(self.optimizer)
             self.updating = False
             self.engine.drop_gradients(self.optimizer)

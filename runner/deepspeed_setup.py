@@ -1,0 +1,125 @@
+"""DeepSpeed started for one model: ZeRO cuts moments (stage 1), gradients (2) and weights (3) into parts over the ranks.
+
+The engine is told of one micro-batch an update, and where a window ends is said to it before each backward pass: so its
+gradients can be measured, clipped or dropped here (:mod:`runner.deepspeed_engine`) before its own ``step()`` makes the update
+with torch's AdamW. Weights are fp32, in lower precision by autocast, so what is saved is what any other run saves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from runner.inputs import InputError
+from runner.optim import make_optimizer
+from runner.plan import Plan
+from runner.text import t
+
+DEFAULT_STAGE = 2
+BUCKET = 50_000_000
+"""Gradients exchanged at a time: DeepSpeed's own 500 million would take 2 GB of fp32 on each card."""
+NEVER = 1 << 40
+"""Steps between DeepSpeed's own lines: a run's events say it."""
+
+
+def imported() -> ModuleType:
+    """Return deepspeed, which says nothing below a warning, and that on stderr.
+
+    Raises:
+        InputError: it is not installed, or cannot be imported here.
+    """
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            import deepspeed
+        except (
+            Exception
+        ) as error:  # it looks at compilers and cards while it is imported, and fails in many ways
+            raise InputError(
+                t("parallel.strategy = \"deepspeed\" needs deepspeed, which cannot be imported ({why}); install it with: {command}",
+                  why=f"{type(error).__name__}: {error}"[:300], command="pip install 'deepspeed>=0.16,<0.20'")
+            ) from error  # fmt: skip
+    for handler in logging.getLogger("DeepSpeed").handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(sys.stderr)
+    logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
+    module: ModuleType = deepspeed
+    return module
+
+
+def stage_of(plan: Plan) -> int:
+    return plan.profile.parallel.zero_stage or DEFAULT_STAGE
+
+
+def started(model: Any, device: torch.device, plan: Plan) -> Any:
+    """Return DeepSpeed's engine around ``model``, whose weights are cut into parts in place at stage 3.
+
+    Raises:
+        InputError: the plan asks for what does not go with it.
+    """
+    refuse(plan)
+    if device.type == "cpu":
+        os.environ["DS_ACCELERATOR"] = "cpu"
+    deepspeed = imported()
+    # It would compile an exchange over shared memory at the first start, to be used by none of what is done here.
+    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+    optimizer = make_optimizer(model, plan.profile.train, plan.settings.fused)
+    with contextlib.redirect_stdout(sys.stderr):
+        deepspeed.init_distributed(dist_backend="nccl" if device.type == "cuda" else "gloo", verbose=False)
+        engine, _, _, _ = deepspeed.initialize(
+            model=model, optimizer=optimizer, config=config_of(plan, device), dist_init_required=False
+        )
+    engine.set_gradient_accumulation_boundary(True)
+    return engine
+
+
+def config_of(plan: Plan, device: torch.device) -> dict[str, Any]:
+    """Return DeepSpeed's configuration. Batch sizes in it are for its own counting only."""
+    own, offload = plan.profile.parallel.deepspeed, plan.settings.offload
+    zero: dict[str, Any] = {
+        "reduce_bucket_size": BUCKET,
+        "allgather_bucket_size": BUCKET,
+        **own,
+        "stage": stage_of(plan),
+    }
+    for part, is_away in (
+        ("offload_optimizer", offload != "none"),
+        ("offload_param", offload == "parameters"),
+    ):
+        zero.pop(part, None)
+        if is_away:
+            zero[part] = {"pin_memory": device.type == "cuda", **own.get(part, {}), "device": "cpu"}
+    lower = plan.settings.precision == "bf16"
+    return {
+        "train_micro_batch_size_per_gpu": 1,
+        "gradient_accumulation_steps": 1,
+        "gradient_clipping": 0.0,
+        "zero_optimization": zero,
+        "zero_allow_untested_optimizer": True,
+        "zero_force_ds_cpu_optimizer": False,
+        "steps_per_print": NEVER,
+        # Gradients are added up in fp32: no layer's are exchanged in less.
+        "torch_autocast": {"enabled": lower, "dtype": "bfloat16", "lower_precision_safe_modules": []},
+    }
+
+
+def refuse(plan: Plan) -> None:
+    """Raise InputError for what does not go with DeepSpeed here, each named."""
+    settings, stage = plan.settings, stage_of(plan)
+    asked = {
+        "train.compile": bool(settings.compile),
+        'train.precision = "fp16" (take bf16 or fp32)': settings.precision == "fp16",
+        'train.freeze with until (without it, or parallel.strategy = "ddp")': any(
+            rule.until is not None for rule in plan.profile.train.freeze
+        ),
+        'train.offload = "parameters" (with parallel.zero_stage = 3)': settings.offload == "parameters"
+        and stage < 3,
+    }
+    found = [name for name, is_asked in asked.items() if is_asked]
+    if found:
+        raise InputError(t("{names}: not with parallel.strategy = \"deepspeed\" at ZeRO stage {stage}", names="; ".join(found), stage=stage))  # fmt: skip

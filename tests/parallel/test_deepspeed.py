@@ -1,0 +1,158 @@
+"""Under DeepSpeed's ZeRO the same weights come out, and the files are those of any run; what does not go with it is said."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+import transformers
+
+from runner.rundir import RunDir
+from tests.parallel.test_ranks_train import assert_same_training
+from tests.parallel.test_ranks_trouble import LOSS, NAN, SIGNAL
+from tests.parallel.together import furthest, overrides, steps, train_ranks
+from tests.runner.tiny import events, make_run, outcome, train
+
+pytestmark = [
+    pytest.mark.train,
+    pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="deepspeed is not installed"),
+]
+
+STAGES = [1, 2, 3]
+OFFLOADED = {
+    "stage 2, moments on the host": (2, "optimizer"),
+    "stage 3, moments on the host": (3, "optimizer"),
+    "stage 3, weights on the host too": (3, "parameters"),
+}
+CUT = ["train.batch_size=12", "train.micro_batch_size=2", "train.steps=16", "train.clip_norm=0.5"]
+"""Windows of three micro-batches a process, the fourteenth of one; most are clipped."""
+
+
+def zero(stage: int, *more: str) -> list[str]:
+    return [*overrides("train.lr=3e-4", 'parallel.strategy="deepspeed"', f"parallel.zero_stage={stage}"), *more]
+
+
+def pair(tmp_path: Path, settings: list[str], size: int = 2) -> tuple[RunDir, RunDir]:
+    """Return a run of one process and one of several, both trained."""
+    one, other = make_run(tmp_path, settings, "one"), make_run(tmp_path, settings, "several")
+    assert train(one) == 0, outcome(one)
+    assert train_ranks(other, size, timeout_s=180) == [0] * size, outcome(other)
+    return one, other
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("stage", STAGES)
+def test_zero_trains_the_weights_of_one_process(tmp_path: Path, stage: int, size: int) -> None:
+    one, other = pair(tmp_path, zero(stage, *CUT), size)
+    assert_same_training(one, other)
+    assert max(step["grad_norm"] for step in steps(one)) > 0.5, "nothing was clipped"
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(other.final)
+    assert model.config.architectures == ["BertForSequenceClassification"]
+
+
+@pytest.mark.parametrize(("stage", "offload"), OFFLOADED.values(), ids=OFFLOADED.keys())
+def test_what_lies_on_the_host_changes_no_number(tmp_path: Path, stage: int, offload: str) -> None:
+    one, other = pair(tmp_path, zero(stage, *CUT, f'train.offload="{offload}"'))
+    assert_same_training(one, other)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_checkpoints_are_those_of_one_process(tmp_path: Path, stage: int) -> None:
+    """Weights and moments, each under its name and whole."""
+    import safetensors.torch
+
+    one, other = pair(tmp_path, zero(stage, "train.steps=7"))
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        first, second = (safetensors.torch.load_file(run.checkpoint(7) / name) for run in (one, other))
+        assert first.keys() == second.keys()
+        for key, tensor in first.items():
+            assert tensor.shape == second[key].shape and tensor.dtype == second[key].dtype, key
+            assert float((tensor.double() - second[key].double()).abs().max()) <= 1e-6, key
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_nan_is_left_out_on_all_ranks_and_the_rest_goes_on_as_if_it_had_never_been(
+    tmp_path: Path, stage: int
+) -> None:
+    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble=NAN, at=8))
+    more = ["train.micro_batch_size=2", 'train.loss="trouble_loss:loss"', 'train.non_finite="skip"', "train.steps=8"]
+    run = make_run(tmp_path, zero(stage, *more))
+    assert train_ranks(run, 2) == [0, 0], outcome(run)
+    assert [event.step for event in events(run, "step") if event.data.get("skipped")] == [4]
+    ddp = make_run(tmp_path, [*overrides("train.lr=3e-4"), *more], "ddp")
+    assert train_ranks(ddp, 2) == [0, 0], outcome(ddp)
+    assert furthest(run.final, ddp.final) <= 1e-6
+
+
+@pytest.mark.parametrize("offload", ["none", "optimizer"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_signal_saves_and_they_go_on_to_the_bit(tmp_path: Path, stage: int, offload: str) -> None:
+    settings = zero(stage, "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"', f'train.offload="{offload}"')
+    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble=SIGNAL, at=13))
+    run = make_run(tmp_path, settings)
+    assert train_ranks(run, 2) == [143, 143], outcome(run)
+    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble="pass", at=0))
+    assert train_ranks(run, 2, resume=True) == [0, 0], outcome(run)
+    through = make_run(tmp_path, settings, "through")
+    assert train_ranks(through, 2) == [0, 0]
+    assert furthest(run.final, through.final) == 0.0
+    assert furthest(run.checkpoint(20), through.checkpoint(20)) == 0.0
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_another_number_of_processes_goes_on_where_that_is_accepted(tmp_path: Path, stage: int) -> None:
+    settings = zero(stage, "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"')
+    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble=SIGNAL, at=13))
+    run = make_run(tmp_path, settings)
+    assert train_ranks(run, 2) == [143, 143], outcome(run)
+    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble="pass", at=0))
+    assert train_ranks(run, 3, resume=True) == [1, 1, 1]
+    assert "world_size: 2 -> 3" in str(outcome(run)["error"])
+    assert train_ranks(run, 3, resume=True, approximate=True) == [0, 0, 0], outcome(run)
+    through = make_run(tmp_path, [*overrides("train.lr=3e-4"), "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"'], "through")
+    assert train_ranks(through, 2) == [0, 0]
+    assert furthest(run.final, through.final) <= 1e-5
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_last_good_checkpoint_comes_back_on_all_ranks(tmp_path: Path, stage: int) -> None:
+    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble=NAN, at=20))
+    more = ["train.micro_batch_size=2", 'train.loss="trouble_loss:loss"', 'train.non_finite="rollback"', "train.steps=12"]
+    run = make_run(tmp_path, zero(stage, *more))
+    assert train_ranks(run, 2) == [0, 0], outcome(run)
+    ddp = make_run(tmp_path, [*overrides("train.lr=3e-4"), *more], "ddp")
+    assert train_ranks(ddp, 2) == [0, 0], outcome(ddp)
+    assert furthest(run.final, ddp.final) <= 1e-6
+
+
+@pytest.mark.parametrize("stage", [2, 3])
+def test_tied_weights_are_one(tmp_path: Path, stage: int) -> None:
+    one, other = pair(tmp_path, zero(stage, "train.steps=6", 'model.task="masked-lm"'))
+    assert furthest(one.final, other.final) <= 1e-6
+    assert furthest(one.checkpoint(6), other.checkpoint(6)) <= 1e-6
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_adapters_and_what_stands_still(tmp_path: Path, stage: int) -> None:
+    pytest.importorskip("peft")
+    one, other = pair(tmp_path, zero(stage, "train.steps=6", 'model.lora={ rank = 4, targets = ["query", "value"] }'))
+    assert furthest(one.final, other.final) <= 1e-6
+    rule = 'train.freeze=[{ parameters = "bert.encoder.layer.0.*" }]'
+    one, other = pair(tmp_path / "frozen", zero(stage, "train.steps=6", rule))
+    assert furthest(one.final, other.final) <= 1e-6
+
+
+REFUSED = {
+    "compiled": (2, ["train.compile=true"], "train.compile"),
+    "frozen for a while": (2, ['train.freeze=[{ parameters = "bert.encoder.*", until = 3 }]'], "until"),
+    "weights away that are not cut": (2, ['train.offload="parameters"'], "zero_stage = 3"),
+    "another number of processes than the file says": (2, ["parallel.processes=4"], "--nproc 4"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("stage", "more", "said"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_does_not_go_with_it_is_refused_by_name(tmp_path: Path, stage: int, more: list[str], said: str) -> None:
+    run = make_run(tmp_path, zero(stage, *more))
+    assert train_ranks(run, 2) == [1, 1]
+    assert said in str(outcome(run)["error"])
