@@ -1,4 +1,4 @@
-"""Patterns of installing and building: compilers, build steps, system libraries, indexes that do not answer."""
+"""Patterns of installing and building: compilers, build steps, system libraries."""
 
 from __future__ import annotations
 
@@ -76,34 +76,33 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("`python -m pip cache purge` and try again, from another index if it repeats."),
         confirms=("platform-proxy-on",),
     ),
-    # pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool(host='files...', port=443): Read timed out.
-    Pattern(
-        id="index-timeout",
-        regex=r"ReadTimeoutError: HTTPSConnectionPool|ReadTimeoutError\(\"HTTPSConnectionPool|ConnectTimeoutError|Could not fetch URL \S+: connection error",
-        meaning=t("A server did not answer in time: a slow line to another country, or a proxy that is off."),
-        advice=t("A mirror near you (pip: -i URL; models: HF_ENDPOINT), a longer timeout, or the platform's accelerated proxy."),
-        confirms=("platform-proxy-there", "platform-proxy-on"),
-    ),
-    # ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: unable to get local issuer certificate
-    Pattern(
-        id="certificate",
-        regex=r"CERTIFICATE_VERIFY_FAILED|certificate verify failed",
-        meaning=t("The server's certificate could not be verified: a clock that is wrong, missing CA certificates, or a proxy in between."),
-        advice=t("`date`; `apt-get install -y ca-certificates`; behind a company's proxy point SSL_CERT_FILE at its CA. Do not switch verification off."),
-        confirms=("clock-wrong", "platform-proxy-on"),
-    ),
-    # ValueError: Unknown scheme for proxy URL URL('socks://127.0.0.1:7890/')   |   Missing dependencies for SOCKS support.
-    Pattern(
-        id="socks-proxy",
-        regex=r"Unknown scheme for proxy URL|Missing dependencies for SOCKS support|Using SOCKS proxy, but the 'socksio' package is not installed",
-        meaning=t("A proxy variable names a SOCKS proxy that this library cannot use."),
-        advice=t("`unset all_proxy ALL_PROXY`, or `python -m pip install 'httpx[socks]' 'requests[socks]'` and write socks5:// for socks://."),
-    ),
     # CondaError: Run 'conda init' before 'conda activate'
     Pattern(
         id="conda-init",
         regex=r"Run 'conda init' before 'conda activate'|Your shell has not been properly configured to use 'conda activate'",
         meaning=t("This shell does not know conda's functions, so the environment was not activated and another Python runs."),
         advice=t("`source $(conda info --base)/etc/profile.d/conda.sh` before `conda activate NAME`, also in scripts."),
+    ),
+    # AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'
+    Pattern(
+        id="deepspeed-op-missing",
+        regex=r"'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",
+        meaning=t("DeepSpeed's CPU Adam, which is compiled at first use, could not be compiled; this line is only its clean-up."),
+        advice=t("The compiler's error stands further above: nvcc of torch's CUDA, gcc and ninja are needed. Without the optimizer's offload none of it is."),
+        confirms=("nvcc-torch-cuda-mismatch",),
+    ),
+    # /tmp/tmphyxmvyh2/cuda_utils.c:5:10: fatal error: Python.h: No such file or directory
+    Pattern(
+        id="python-headers",
+        regex=r"fatal error: Python\.h: No such file or directory",
+        meaning=t("Something is compiled against Python (Triton does so for torch.compile and its kernels), and this Python has no header files."),
+        advice=t("`apt-get update && apt-get install -y python3-dev` (for a second Python its own: python3.12-dev); a Python from conda has them."),
+    ),
+    # RuntimeError: Failed to find C compiler. Please specify via CC environment variable.
+    Pattern(
+        id="no-c-compiler",
+        regex=r"Failed to find C compiler|error: command '(?:[\w-]+-)?(?:gcc|g\+\+|cc)' failed: No such file",
+        meaning=t("Something is compiled here (Triton does so for torch.compile and its kernels), and there is no C compiler."),
+        advice=t("`apt-get update && apt-get install -y build-essential`; without root `conda install -y gxx_linux-64`."),
     ),
 )  # fmt: skip

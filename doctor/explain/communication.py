@@ -68,7 +68,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError / Connection refused / The client socket has timed out
     Pattern(
         id="rendezvous",
-        regex=r"Rendezvous(?:Timeout|Connection)Error|The client socket has (?:timed out|failed to connect)|DistNetworkError|DistStoreError: Timed out",
+        regex=r"Rendezvous(?:Timeout|Connection)Error|Error: The client socket has (?:timed out|failed to connect)|DistNetworkError|DistStoreError: Timed out",
         meaning=t(
             "The processes did not find each other: wrong MASTER_ADDR or port, a firewall, or a process that died before."
         ),
@@ -85,5 +85,40 @@ PATTERNS: tuple[Pattern, ...] = (
             "torchrun reports that a rank ended badly. This is not the error itself: it stands further up, in that rank's own output."
         ),
         advice=t("Search upwards for the first traceback; torchrun --log-dir keeps one file a rank."),
+    ),
+    # NotImplementedError: Using RTX 4000 series doesn't support faster communication broadband via P2P or IB.
+    Pattern(
+        id="geforce-without-p2p",
+        regex=r"Using RTX .{0,40}series doesn't support faster communication",
+        meaning=t(
+            "accelerate refuses several GeForce cards with this driver until NCCL is told not to use direct copies between them."
+        ),
+        advice=t(
+            "`export NCCL_P2P_DISABLE=1 NCCL_IB_DISABLE=1` before the start, also for a run on one of the cards; `accelerate launch` sets both itself."
+        ),
+        confirms=("nccl-p2p-hang-risk",),
+    ),
+    # RuntimeError: Expected to mark a variable ready only once. This error is caused by one of the following reasons
+    Pattern(
+        id="ddp-ready-twice",
+        regex=r"Expected to mark a variable ready only once",
+        meaning=t(
+            "DDP got a parameter's gradient twice in one step: mostly re-entrant gradient checkpointing (with LoRA above all), or a module that is used twice."
+        ),
+        advice=t(
+            "gradient_checkpointing_kwargs={'use_reentrant': False}, and ddp_find_unused_parameters=False."
+        ),
+        confirms=("reentrant-checkpoint-frozen-inputs", "ddp-unused-parameters"),
+    ),
+    # ValueError: You can't train a model that has been loaded with `device_map='auto'` in any distributed mode.
+    Pattern(
+        id="device-map-in-ranks",
+        regex=r"loaded with `device_map='auto'` in any distributed mode|loaded in 8-bit or 4-bit precision on a different device than the one",
+        meaning=t(
+            "device_map spreads one model over the cards, and several processes each want a whole one on their own card."
+        ),
+        advice=t(
+            "Under torchrun or accelerate launch leave device_map out (4 or 8 bits: device_map={'': int(os.environ['LOCAL_RANK'])}); or start one process with plain python."
+        ),
     ),
 )

@@ -55,4 +55,19 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("Something distributed was asked for before, or without, init_process_group."),
         advice=t("Start with torchrun or accelerate launch, or leave the distributed part out on one card."),
     ),
+    # RuntimeError: "addmm_impl_cpu_" not implemented for 'Half'
+    Pattern(
+        id="half-on-cpu",
+        regex=r"\"(?P<op>\w+)\" not implemented for 'Half'",
+        meaning=t("A model in fp16 runs on the CPU, which has no fp16 form of {op}: torch sees no card, or the model was never moved to it.", op="?"),
+        advice=t("`python -c \"import torch; print(torch.cuda.is_available())\"`: if True, model.cuda(); if False, `doctor check` says why. On a CPU load in float32 or bfloat16."),
+        confirms=("torch-cpu-only-build", "no-gpu-visible", "driver-too-old-for-torch-cuda", "cuda-visible-devices-invalid"),
+    ),
+    # rocBLAS error: Cannot read .../torch/lib/rocblas/library/TensileLibrary.dat: No such file or directory
+    Pattern(
+        id="rocm-without-kernels",
+        regex=r"rocBLAS error: Cannot read \S*TensileLibrary|hipErrorNoBinaryForGpu",
+        meaning=t("This ROCm build of torch has no kernels for this AMD card."),
+        advice=t("A torch built for a newer ROCm that lists the card, or one of the same family by HSA_OVERRIDE_GFX_VERSION (RDNA 2: 10.3.0, RDNA 3: 11.0.0)."),
+    ),
 )  # fmt: skip

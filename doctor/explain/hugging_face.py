@@ -128,7 +128,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         id="requirement-out-of-range",
         regex=r"(?P<wanted>[\w\-]+[<>=!~][^ \n]*) is required for a normal functioning of this module, but found (?P<found>\S+?)\.?(?:$|[ \t])",
-        meaning=t("transformers needs {wanted} and found {found}.", wanted="?", found="?"),
+        meaning=t("The code that runs needs {wanted} and found {found}.", wanted="?", found="?"),
         advice=t(
             "Install the wanted range into the same interpreter; if it says it is there already, look for two copies."
         ),

@@ -35,6 +35,8 @@ class Pattern(Record, frozen=True):
     """Ids of findings that, found on the machine, are the cause."""
     hides: tuple[str, ...] = ()
     """Ids of more general patterns that this one makes superfluous."""
+    cleared_by: str = ""
+    """What, in a later line, says that it passed; may name the groups of ``regex`` as fields."""
 
 
 class Match(Record, frozen=True):
@@ -48,8 +50,8 @@ class Match(Record, frozen=True):
 
 
 SUBJECTS = (
-    "gpu", "devices", "cuda_libraries", "communication", "memory", "packages", "hugging_face", "models", "training", "shapes",
-    "data", "building", "processes",
+    "gpu", "devices", "containers", "cuda_libraries", "communication", "memory", "packages", "imports", "hugging_face",
+    "models", "model_files", "training", "shapes", "data", "text_files", "building", "network", "processes",
 )  # fmt: skip
 """The modules of the table, most specific first."""
 
@@ -71,11 +73,19 @@ def matches(text: str) -> list[Match]:
     hidden: set[str] = set()
     for pattern in all_patterns():
         hit = last_match(pattern.regex, text, words)
-        if hit is not None:
+        if hit is not None and not _cleared(pattern, hit, text):
             found[pattern.id] = (hit.start(), _match(pattern, hit, text))
             hidden.update(pattern.hides)
     kept = [item for kind, item in found.items() if kind not in hidden]
     return [match for _, match in sorted(kept, key=lambda item: -item[0])]
+
+
+def _cleared(pattern: Pattern, hit: re.Match[str], text: str) -> bool:
+    """Whether a later line of ``text`` says that the trouble passed."""
+    if not pattern.cleared_by:
+        return False
+    names = {name: re.escape(value) for name, value in hit.groupdict().items() if value is not None}
+    return re.search(pattern.cleared_by.format_map(names), text[hit.end() :]) is not None
 
 
 def last_match(regex: str, text: str, words_of_text: str | None = None) -> re.Match[str] | None:

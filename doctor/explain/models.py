@@ -5,6 +5,11 @@ from __future__ import annotations
 from doctor.explain.match import Pattern
 from doctor.model import t
 
+_OLDER_THAN_TYPE = t("This transformers is older than the model type {type}.", type="?")
+_NEWER_TRANSFORMERS = t(
+    "`python -m pip install -U transformers` with the python that runs (the traceback's paths show which), or the minimum that the model's page names; where it ships its own code, trust_remote_code=True after reading it."
+)
+
 PATTERNS: tuple[Pattern, ...] = (
     # Cannot access gated repo for url https://huggingface.co/meta-llama/Llama-2-7b/resolve/main/config.json.
     Pattern(
@@ -27,9 +32,17 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         id="model-type-unknown",
         regex=r"has model type `(?P<type>[\w.-]+)`\s+but Transformers does not recognize this architecture",
-        meaning=t("This transformers is older than the model type {type}.", type="?"),
-        advice=t("`python -m pip install -U transformers`, or the minimum that the model's page names; where it ships its own code, trust_remote_code=True after reading it."),
+        meaning=_OLDER_THAN_TYPE,
+        advice=_NEWER_TRANSFORMERS,
         confirms=("transformers-torch-too-old",),
+    ),
+    # config_class = CONFIG_MAPPING[config_dict["model_type"]]
+    Pattern(
+        id="model-type-key",
+        regex=r"CONFIG_MAPPING\[config_dict\[\"model_type\"\]\](?:(?:[^\n]*\n){1,12}?KeyError: '(?P<type>[\w.-]+)')?",
+        meaning=_OLDER_THAN_TYPE,
+        advice=_NEWER_TRANSFORMERS,
+        confirms=("transformers-torch-too-old", "user-site-shadows-env"),
     ),
     # ValueError: Tokenizer class Qwen2Tokenizer does not exist or is not currently imported.
     Pattern(

@@ -63,4 +63,25 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("bf16 where the card has it (models trained in bf16, such as Qwen and LLaMA, overflow in fp16); else a lower learning rate, gradient clipping, and a look at the data."),
         confirms=("fp16-on-bf16-pretrained", "learning-rate-too-high", "clipping-missing"),
     ),
+    # ValueError: Expected input batch_size (4088) to match target batch_size (8).
+    Pattern(
+        id="batch-and-target",
+        regex=r"Expected input batch_size \((?P<input>\d+)\) to match target batch_size \((?P<target>\d+)\)",
+        meaning=t("The loss got {input} predictions and {target} labels: one a token against one a text, or labels that were not shifted or padded along.", input="?", target="?"),
+        advice=t("Print logits.shape and labels.shape before the loss; a classifier takes ForSequenceClassification, labels of language models are padded with -100 to the length of input_ids."),
+    ),
+    # ValueError: The model did not return a loss from the inputs, only the following keys: logits. For reference, the inputs it received are input_ids,attention_mask.
+    Pattern(
+        id="no-loss",
+        regex=r"model did not return a loss from the inputs",
+        meaning=t("The batch held no labels, so the model computed no loss."),
+        advice=t("Name the column labels (not label_id, target ...), keep it through map and remove_columns; language models: DataCollatorForLanguageModeling(tokenizer, mlm=False)."),
+    ),
+    # ValueError: No columns in the dataset match the model's forward method signature.
+    Pattern(
+        id="no-columns",
+        regex=r"No columns in the dataset match the model's forward method signature",
+        meaning=t("Trainer drops every column that the model does not take, and none was left: the data were not tokenised, or the model is wrapped and hides its arguments."),
+        advice=t("ds = ds.map(tokenize, batched=True) before the Trainer; with a wrapped model remove_unused_columns=False."),
+    ),
 )  # fmt: skip

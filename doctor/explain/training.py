@@ -152,10 +152,11 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
         confirms=("fp16-on-bf16-pretrained", "learning-rate-too-high"),
     ),
-    # {'loss': 0.0, 'grad_norm': nan, 'learning_rate': ...}   |   loss: nan
+    # {'loss': 0.0, 'grad_norm': nan, 'learning_rate': ...}   |   loss: nan   |   Loss nan   LearningRate 0.001
     Pattern(
         id="loss-nan",
-        regex=r"'?(?:train_|eval_)?(?:loss|grad_norm)'?[ \t]*[:=][ \t]*'?nan\b",
+        regex=r"(?P<name>\w{0,40}(?:[Ll]oss|grad_norm))'?(?:[ \t]*[:=][ \t]*|[ \t]+)'?nan\b",
+        cleared_by=r"(?<![\w.])['\"]?{name}['\"]?(?:[ \t]*[:=][ \t]*|[ \t]+)['\"]?-?\d",
         meaning=t(
             "The loss or the gradient norm is NaN. Trainer's log may show loss 0.0 beside grad_norm nan: the filter hides it."
         ),

@@ -86,6 +86,7 @@ def _text(outcomes: list[Outcome], failing_only: bool) -> list[str]:
         lines += [
             f"     - {item.level:7} {item.id} [{item.subject}] {item.title}" for item in outcome.findings
         ]
+        lines += [f"     - {words}" for words in outcome.said]
     return [*lines, "  ".join(f"{name}: {number}" for name, number in totals(outcomes).items())]
 
 

@@ -26,6 +26,8 @@ class Given:
     report: Report | None
     facts: Mapping[str, Any]
     rejudge: Rejudge
+    said: tuple[str, ...] = ()
+    """The explanations of the case's text."""
 
     def ids(self, *levels: str) -> set[str]:
         return {item.id for item in self.findings if not levels or item.level in levels}
@@ -36,7 +38,7 @@ class Given:
         return {item.id for item in heads if item.level in ("fail", "warn")}
 
     def words(self) -> list[str]:
-        return [f"{item.title}\n{item.advice or ''}" for item in self.findings]
+        return [f"{item.title}\n{item.advice or ''}" for item in self.findings] + list(self.said)
 
     def advises(self, pattern: str) -> bool:
         """Whether a sentence of advice says ``pattern`` and does not say "not", "never" or "no" before it."""
@@ -200,6 +202,8 @@ def rule(entry: str) -> Broken | None:
     """Return what tells whether ``entry`` was broken; None when the sentence is not understood."""
     if entry in SENTENCES:
         return SENTENCES[entry]
+    if entry.startswith("saying "):
+        return lambda given: given.says(entry.removeprefix("saying "))
     for pattern, levels in _PATTERNS:
         match = pattern.fullmatch(entry)
         if match:

@@ -19,6 +19,7 @@ from doctor.purpose import workload_from_script
 from tests.cases.adapter import to_snapshot
 from tests.cases.forbidden import Given, rule
 from tests.cases.names import LEVEL_OF, ours
+from tests.cases.texts import matched, said_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -44,6 +45,8 @@ class Outcome:
     ignored_keys: list[str] = field(default_factory=list)
     crashed: list[str] = field(default_factory=list)
     findings: tuple[Finding, ...] = ()
+    said: tuple[str, ...] = ()
+    """What the case's text was explained with."""
     innocent: bool = False
     script_not_read: bool = False
     """The case has a script and there is nothing to read it with."""
@@ -61,7 +64,9 @@ class Outcome:
             ("extra", self.extra),
             ("crashed", self.crashed),
         )
-        said = "; ".join(f"{item.level} {item.id}: {item.title}" for item in self.findings)
+        said = "; ".join(
+            [f"{item.level} {item.id}: {item.title}" for item in self.findings] + list(self.said)
+        )
         return (
             "; ".join(f"{name}: {', '.join(what)}" for name, what in parts if what)
             + f" | said: {said or 'nothing'}"
@@ -89,6 +94,8 @@ def find_lint() -> Lint | None:
 
 def run_case(case: Case, lint: Lint | None = None) -> Outcome:
     """Judge the machine, read the script, and compare with what the case expects and rules out."""
+    if "text" in case:
+        return _run_text(case)
     facts, script = case.get("facts", {}), case.get("script")
     snapshot, ignored = machine_of(case["id"], facts, script)
     report = judge(snapshot)
@@ -104,6 +111,19 @@ def run_case(case: Case, lint: Lint | None = None) -> Outcome:
     )
     _compare_expected(outcome, case.get("expect", []))
     _compare_forbidden(outcome, case.get("must_not", []), _given(findings, report, case, lint))
+    return outcome
+
+
+def _run_text(case: Case) -> Outcome:
+    """Explain the case's text, and compare with what must and must not be said of it."""
+    said, expected = said_of(case["text"]), case.get("expect", [])
+    outcome = Outcome(
+        case_id=case["id"], area=case.get("area", ""), said=tuple(said), innocent=not expected, extra=said
+    )
+    for row in expected:
+        (outcome.found if matched(row, said) else outcome.missed).append(row["says"])
+    given = Given(findings=(), report=None, facts={}, rejudge=lambda _: [], said=tuple(said))
+    _compare_forbidden(outcome, case.get("must_not", []), given)
     return outcome
 
 

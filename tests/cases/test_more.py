@@ -1,4 +1,4 @@
-"""Every case of more.toml and third.toml: what is expected is found, nothing ruled out is said, the innocent stay quiet."""
+"""Every case of more.toml, third.toml and fourth.toml: what is expected is found, nothing ruled out is said, the innocent stay quiet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from tests.cases.forbidden import rule
 from tests.cases.outcome import find_lint, load_cases, run_case
 
-CASES = [case for name in ("more.toml", "third.toml") for case in load_cases(Path(__file__).with_name(name))]
+FILES = ("more.toml", "third.toml", "fourth.toml")
+CASES = [case for name in FILES for case in load_cases(Path(__file__).with_name(name))]
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])

@@ -38,7 +38,7 @@ def judged() -> tuple[tuple[str, Snapshot, Report], ...]:
     for path in MACHINES:
         snapshot = service.load(path)
         found.append((path.stem, snapshot, judge(snapshot)))
-    for name in ("more.toml", "third.toml"):
+    for name in ("more.toml", "third.toml", "fourth.toml"):
         for case in load_cases(HERE / "cases" / name):
             script = case.get("script")
             snapshot, _ = machine_of(case["id"], case.get("facts", {}), script)

@@ -1,0 +1,31 @@
+"""Patterns of containers that do not start: no runtime for the card, no driver on the host, an image for a newer one."""
+
+from __future__ import annotations
+
+from doctor.explain.match import Pattern
+from doctor.model import t
+
+PATTERNS: tuple[Pattern, ...] = (
+    # nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.8, please update your driver to a newer version, or use an earlier cuda container: unknown
+    Pattern(
+        id="image-newer-than-driver",
+        regex=r"requirement error: unsatisfied condition: cuda *>= *(?P<cuda>\d+\.\d+)",
+        meaning=t("The image wants CUDA {cuda}, the host's driver serves an older one, and so the container is not started.", cuda="?"),
+        advice=t("Take the image's tag for an older CUDA (`nvidia-smi` on the host prints at its top right which one the driver serves), or a host with a newer driver."),
+    ),
+    # docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].   |   unknown or invalid runtime name: nvidia
+    Pattern(
+        id="docker-without-gpus",
+        regex=r"could not select device driver \"[^\"\n]*\" with capabilities|[Uu]nknown (?:or invalid )?runtime (?:name|specified):? nvidia",
+        meaning=t("Docker on this host knows no runtime for NVIDIA cards."),
+        advice=t("On the host: `apt-get install -y nvidia-container-toolkit && nvidia-ctk runtime configure --runtime=docker && systemctl restart docker` (after adding NVIDIA's package source). A Docker from snap does not find it."),
+    ),
+    # nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file   |   nvidia-container-cli: initialization error: nvml error: driver not loaded
+    Pattern(
+        id="host-without-driver",
+        regex=r"nvidia-container-cli: initialization error: (?:load library failed: libnvidia-ml|nvml error: driver not loaded|WSL environment detected but no adapters|driver error)",
+        meaning=t("The host itself has no working NVIDIA driver, so it has none to hand into the container."),
+        advice=t("`nvidia-smi` must work on the host first. Under Windows: an up-to-date NVIDIA driver in Windows (none inside WSL) and WSL 2 (`wsl --update`). A rented host: take another one."),
+        confirms=("no-gpu-visible",),
+    ),
+)  # fmt: skip

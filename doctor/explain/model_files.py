@@ -1,0 +1,86 @@
+"""Patterns of what a model brings along and leaves behind: its own code, tokenizer files, weights, what is saved of it."""
+
+from __future__ import annotations
+
+from doctor.explain.match import Pattern
+from doctor.model import t
+
+_CODE_IS_OLDER = t(
+    "The model's own code (trust_remote_code) was written for an older transformers than the one that runs it."
+)
+
+PATTERNS: tuple[Pattern, ...] = (
+    # AttributeError: 'DynamicCache' object has no attribute 'get_max_length'. Did you mean: 'get_seq_length'?
+    Pattern(
+        id="remote-code-cache",
+        regex=r"'DynamicCache' object has no attribute '(?:seen_tokens|get_max_length|get_usable_length)'",
+        meaning=_CODE_IS_OLDER,
+        advice=t("Leave trust_remote_code out where transformers has this model by now; else download the model's files again, or `python -m pip install 'transformers<4.49'`."),
+    ),
+    # TypeError: ChatGLMTokenizer._pad() got an unexpected keyword argument 'padding_side'
+    Pattern(
+        id="remote-code-padding",
+        regex=r"_pad\(\) got an unexpected keyword argument 'padding_side'",
+        meaning=_CODE_IS_OLDER,
+        advice=t("Download the model's files again (the authors have mended most), or `python -m pip install 'transformers<4.45'`."),
+    ),
+    # Exception: data did not match any variant of untagged enum ModelWrapper at line 1251012 column 3
+    Pattern(
+        id="tokenizer-file-newer",
+        regex=r"data did not match any variant of untagged enum \w+",
+        meaning=t("tokenizer.json was written by a newer tokenizers than the one installed (or is cut short)."),
+        advice=t("`python -m pip install -U transformers`, which brings the tokenizers that fits; if the error stays, download the file again."),
+    ),
+    # _pickle.UnpicklingError: invalid load key, 'v'.   |   WeightsUnpickler error: Unsupported operand 118
+    Pattern(
+        id="weights-are-text",
+        regex=r"invalid load key, '[v<]'|Unsupported operand (?:118|60)\b",
+        meaning=t("The file holds text where weights should be: a Git LFS pointer (it begins with 'version'), or a web page that was saved in its place."),
+        advice=t("`head -c 200 FILE` shows which. In a clone `git lfs install && git lfs pull`; else `hf download NAME --local-dir DIR`."),
+        confirms=("corrupt-checkpoint",),
+        hides=("weights-only",),
+    ),
+    # RuntimeError: Some tensors share memory, this will lead to duplicate memory on disk and potential differences when loading them again
+    Pattern(
+        id="shared-tensors",
+        regex=r"Some tensors share memory, this will lead to duplicate memory on disk",
+        meaning=t("Two names of the model are one tensor (tied weights, mostly lm_head and the embeddings), and safetensors writes a tensor only once."),
+        advice=t("Trainer before transformers 5: save_safetensors=False. In your own loop safetensors.torch.save_model(model, path); in your own model class name the second one in _tied_weights_keys."),
+    ),
+    # OSError: Can't load tokenizer for './out'. If you were trying to load it from 'https://huggingface.co/models', make sure you don't have a local directory with the same name.
+    Pattern(
+        id="tokenizer-files-missing",
+        regex=r"Can't load tokenizer for '(?P<place>[^'\n]+)'",
+        meaning=t("There are no tokenizer files in {place}: checkpoints often hold the weights alone, and a local folder of that name goes before the Hub.", place="?"),
+        advice=t("Load the tokenizer from the base model, and save it beside the weights: tokenizer.save_pretrained(DIR)."),
+    ),
+    # ValueError: Unrecognized model in ./out. Should have a `model_type` key in its config.json, or contain one of the following strings in its name
+    Pattern(
+        id="config-without-type",
+        regex=r"Unrecognized model in (?P<place>\S+)\. Should have a `model_type` key",
+        meaning=t("config.json in {place} says no model type: it belongs to another program, to an adapter, or the download is not whole.", place="?"),
+        advice=t("`ls -la` the folder; an adapter is loaded with peft on its base model, a model of another library with that library."),
+    ),
+    # ValueError: Couldn't instantiate the backend tokenizer from one of: (1) a `tokenizers` library serialization file
+    Pattern(
+        id="tokenizer-conversion",
+        regex=r"Couldn't instantiate the backend tokenizer",
+        meaning=t("The model has no tokenizer.json, and what would convert its vocabulary is not installed."),
+        advice=t("`python -m pip install sentencepiece tiktoken protobuf`, then start Python anew."),
+        confirms=("needed-package-missing",),
+    ),
+    # ValueError: Cannot use chat template functions because tokenizer.chat_template is not set and no template argument was passed!
+    Pattern(
+        id="no-chat-template",
+        regex=r"tokenizer\.chat_template is not set",
+        meaning=t("This tokenizer has no chat template: a base model, or one older than templates."),
+        advice=t("Take the -Instruct or -Chat model, or set tokenizer.chat_template to the template you train with."),
+    ),
+    # ValueError: You cannot perform fine-tuning on purely quantized models. Please attach trainable adapters on top of the quantized model
+    Pattern(
+        id="quantized-without-adapter",
+        regex=r"cannot perform fine-tuning on purely quantized models|model you are trying to fine-tune is quantized with",
+        meaning=t("Weights of 4 or 8 bits cannot be trained themselves; only an adapter on top of them can."),
+        advice=t("model = prepare_model_for_kbit_training(model); model = get_peft_model(model, LoraConfig(...)) before the Trainer is made."),
+    ),
+)  # fmt: skip
