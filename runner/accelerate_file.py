@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runner.said_elsewhere import Elsewhere, part_of, shown
+from runner.said_elsewhere import Elsewhere, part_of
 from runner.text import t
 
 STRATEGIES = {
@@ -41,15 +41,17 @@ DEEPSPEED_UNUSED = (
 )  # fmt: skip
 
 
-def accelerate_file(values: Mapping[str, Any]) -> tuple[Elsewhere, str]:
+def accelerate_file(values: Mapping[str, Any], name: str = "default_config.yaml") -> tuple[Elsewhere, str]:
     """Return what the file says of a profile, and the DeepSpeed file it names; empty: none."""
-    found = Elsewhere()
+    found = Elsewhere(name)
     kind = str(values.get("distributed_type", "NO")).rpartition(".")[2].upper()
     if kind not in STRATEGIES:
-        found.refuse(
-            "distributed_type",
-            kind,
-            t("this runner shares work by {known}", known="MULTI_GPU, MULTI_CPU, FSDP, DEEPSPEED"),
+        found.problems.append(
+            t(
+                "{at}: this runner shares work by {known}",
+                at=found.at("distributed_type", kind),
+                known="MULTI_GPU, MULTI_CPU, FSDP, DEEPSPEED",
+            )
         )
     elif STRATEGIES[kind]:
         found.say("parallel.strategy", STRATEGIES[kind], "distributed_type")
@@ -62,7 +64,7 @@ def accelerate_file(values: Mapping[str, Any]) -> tuple[Elsewhere, str]:
         if key in STARTING or key == ACCUMULATION or value in (None, "no", False, {}):
             found.unused.append(key)
         elif key not in READ:
-            found.refuse(key, shown(value), t("it is not done here; take it out"))
+            found.problems.append(t("{at}: it is not done here; take it out", at=found.at(key, value)))
     return found, str(own.get("deepspeed_config_file") or "")
 
 
@@ -72,7 +74,7 @@ def _precision(asked: Any, found: Elsewhere) -> None:
         return
     kind = kinds.get(str(asked).lower())
     if kind is None:
-        found.refuse("mixed_precision", asked, t("must be no, fp16 or bf16 here"))
+        found.problems.append(t("{at}: must be no, fp16 or bf16 here", at=found.at("mixed_precision", asked)))
     found.say("train.precision", kind, "mixed_precision")
 
 
@@ -86,13 +88,16 @@ def _fsdp(part: Mapping[str, Any], found: Elsewhere) -> None:
             found.say("model.gradient_checkpointing", True if value is True else None, f"fsdp_config.{key}")
         elif key in ("fsdp_sharding_strategy", "fsdp_reshard_after_forward"):
             if value not in (*WHOLE, True, "true"):
-                found.refuse(
-                    f"fsdp_config.{key}",
-                    value,
-                    t("weights, gradients and moments are all cut into parts here (FULL_SHARD)"),
+                found.problems.append(
+                    t(
+                        "{at}: weights, gradients and moments are all cut into parts here (FULL_SHARD)",
+                        at=found.at(f"fsdp_config.{key}", value),
+                    )
                 )
         else:
-            found.refuse(f"fsdp_config.{key}", value, t("it is not done here; take it out"))
+            found.problems.append(
+                t("{at}: it is not done here; take it out", at=found.at(f"fsdp_config.{key}", value))
+            )
 
 
 def _deepspeed(part: Mapping[str, Any], found: Elsewhere) -> None:
@@ -101,10 +106,11 @@ def _deepspeed(part: Mapping[str, Any], found: Elsewhere) -> None:
     away = {name: str(part.get(f"offload_{name}_device", "none")) for name in ("optimizer", "param")}
     for name, device in away.items():
         if device not in ("none", "cpu"):
-            found.refuse(
-                f"deepspeed_config.offload_{name}_device",
-                device,
-                t("only the host's memory (cpu) is used here, no disk"),
+            found.problems.append(
+                t(
+                    "{at}: only the host's memory (cpu) is used here, no disk",
+                    at=found.at(f"deepspeed_config.offload_{name}_device", device),
+                )
             )
     if away["param"] == "cpu":
         found.say("train.offload", "parameters", "deepspeed_config.offload_param_device")
@@ -114,4 +120,6 @@ def _deepspeed(part: Mapping[str, Any], found: Elsewhere) -> None:
         if key in DEEPSPEED_UNUSED or key == ACCUMULATION:
             found.unused.append(f"deepspeed_config.{key}")
         elif key not in DEEPSPEED_READ:
-            found.refuse(f"deepspeed_config.{key}", value, t("it is not done here; take it out"))
+            found.problems.append(
+                t("{at}: it is not done here; take it out", at=found.at(f"deepspeed_config.{key}", value))
+            )

@@ -29,8 +29,8 @@ def with_config_files(tree: TomlTree, base: Path) -> tuple[TomlTree, list[Text]]
     problems: list[Text] = []
     if path := paths.get("accelerate_config"):
         values, problems = read_file(path, _yaml)
-        found, other = accelerate_file(values) if not problems else (Elsewhere(), "")
-        tree, more = _laid(tree, path, found)
+        found, other = accelerate_file(values, path.name) if not problems else (Elsewhere(path.name), "")
+        tree, more = _laid(tree, found)
         problems += more
         if other and "deepspeed_config" not in paths:
             # accelerate takes it from the working directory; most people keep it beside the file that names it.
@@ -40,16 +40,16 @@ def with_config_files(tree: TomlTree, base: Path) -> tuple[TomlTree, list[Text]]
         values, wrong = read_file(path, json.loads)
         problems += wrong
         if not wrong:
-            tree, more = _laid(tree, path, deepspeed_file(values))
+            tree, more = _laid(tree, deepspeed_file(values, path.name))
             problems += more
     return tree, problems
 
 
-def _laid(tree: TomlTree, path: Path, found: Elsewhere) -> tuple[TomlTree, list[Text]]:
-    tree, problems = laid_under(tree, path.name, found)
+def _laid(tree: TomlTree, found: Elsewhere) -> tuple[TomlTree, list[Text]]:
+    tree, problems = laid_under(tree, found)
     section = tree.values.get("parallel")
     if isinstance(section, dict):
-        section["unused"] = [*section.get("unused", []), *(f"{path.name}: {name}" for name in found.unused)]
+        section["unused"] = [*section.get("unused", []), *(f"{found.file}: {name}" for name in found.unused)]
         if found.tuning:
             section["deepspeed"] = {**found.tuning, **section.get("deepspeed", {})}
     return tree, problems

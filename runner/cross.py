@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from runner.deepspeed_file import TUNING
 from runner.sections import COUNTED, TEXT_ONLY, Profile, TrainSection
 from runner.text import Text, t
 from runner.tomltree import TomlTree
@@ -29,6 +30,7 @@ def cross_problems(profile: Profile, tree: TomlTree) -> Iterator[tuple[str, Text
             )
     yield from _batch_problems(train, tree)
     yield from _placement_problems(profile, tree)
+    yield from _parallel_problems(profile, tree)
     if train.packing and model.task != "causal-lm":
         yield (
             "train.packing",
@@ -117,3 +119,22 @@ def _placement_problems(profile: Profile, tree: TomlTree) -> Iterator[tuple[str,
             "model.max_memory",
             t("{place}: this belongs to model.device_map", place=tree.place("model.max_memory")),
         )
+
+
+def _parallel_problems(profile: Profile, tree: TomlTree) -> Iterator[tuple[str, Text]]:
+    section = profile.parallel
+    of_deepspeed = [name for name in ("zero_stage", "deepspeed") if getattr(section, name)]
+    if of_deepspeed and section.strategy != "deepspeed":
+        yield (
+            f"parallel.{of_deepspeed[0]}",
+            t("{place}: this belongs to parallel.strategy = \"deepspeed\"", place=tree.place(f"parallel.{of_deepspeed[0]}")),
+        )  # fmt: skip
+    unknown = [
+        name for name in section.deepspeed if name not in (*TUNING, "offload_optimizer", "offload_param")
+    ]
+    if unknown:
+        yield (
+            "parallel.deepspeed",
+            t("{place}: {names} is not handed on; known are {known}", place=tree.place("parallel.deepspeed"),
+              names=", ".join(unknown), known=", ".join(TUNING)),
+        )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 import msgspec
 
 from runner.profile import Profile
@@ -114,6 +116,26 @@ def placement_decisions(profile: Profile) -> list[Decision]:
     return found
 
 
+def parallel_decisions(profile: Profile) -> list[Decision]:
+    """Return the configuration files that the profile was read with, and what of them has no effect."""
+    section, found = profile.parallel, []
+    for name, path in (
+        ("accelerate_config", section.accelerate_config),
+        ("deepspeed_config", section.deepspeed_config),
+    ):
+        if not path:
+            continue
+        file = PurePath(path).name
+        unused = [one.partition(": ")[2] for one in section.unused if one.startswith(f"{file}: ")]
+        why = (
+            t("read into the profile; without effect here: {names}", names=", ".join(unused))
+            if unused
+            else t("read into the profile")
+        )
+        found.append(Decision(name=f"parallel.{name}", value=path, why=why))
+    return found
+
+
 def technique_decisions(profile: Profile) -> list[Decision]:
     """Return the choices that are off unless a profile asks for them, and what they mean."""
     train, lora = profile.train, profile.model.lora
@@ -124,6 +146,7 @@ def technique_decisions(profile: Profile) -> list[Decision]:
         )
         found.append(Decision(name="model.lora", value=True, why=why))
     found += placement_decisions(profile)
+    found += parallel_decisions(profile)
     found += batch_decisions(profile)
     if train.compile:
         found.append(

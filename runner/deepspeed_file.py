@@ -45,9 +45,9 @@ OTHER_NUMBERS = (
 )  # fmt: skip
 
 
-def deepspeed_file(values: Mapping[str, Any]) -> Elsewhere:
+def deepspeed_file(values: Mapping[str, Any], name: str = "ds.json") -> Elsewhere:
     """Return what the file says of a profile."""
-    found = Elsewhere()
+    found = Elsewhere(name)
     found.say("parallel.strategy", "deepspeed", ZERO)
     _batch(values, found)
     found.say("train.clip_norm", values.get("gradient_clipping"), "gradient_clipping")
@@ -58,16 +58,18 @@ def deepspeed_file(values: Mapping[str, Any]) -> Elsewhere:
         if key in UNUSED:
             found.unused.append(key)
         elif key not in READ:
-            found.refuse(key, value, _unread(key))
+            found.problems.append(_unread(found.at(key, value), key))
     return found
 
 
-def _unread(key: str) -> Text:
+def _unread(at: str, key: str) -> Text:
     if key in OTHER_NUMBERS:
-        return t("it changes what is trained, and is not done here; take it out")
+        return t("{at}: it changes what is trained, and is not done here; take it out", at=at)
     near = difflib.get_close_matches(key, [*READ, *UNUSED, *OTHER_NUMBERS], n=1, cutoff=0.6)
     return (
-        t("not known here; did you mean {near}?", near=near[0]) if near else t("not known here; take it out")
+        t("{at}: not known here; did you mean {near}?", at=at, near=near[0])
+        if near
+        else t("{at}: not known here; take it out", at=at)
     )
 
 
@@ -78,21 +80,17 @@ def _batch(values: Mapping[str, Any], found: Elsewhere) -> None:
     for key in keys:
         value = values.get(key)
         if value not in (None, "auto") and (not isinstance(value, int) or value < 1):
-            found.refuse(key, value, t("must be a whole number above 0"))
+            found.problems.append(t("{at}: must be a whole number above 0", at=found.at(key, value)))
             return
     found.say("train.batch_size", whole, keys[0])
     found.say("train.micro_batch_size", micro, keys[1])
     if whole and micro and times:
         if whole % (micro * times):
-            found.refuse(
-                keys[0], whole,
-                t("it is not a multiple of train_micro_batch_size_per_gpu ({micro}) x gradient_accumulation_steps ({times}): no number of "
-                  "processes makes it so", micro=micro, times=times),
-            )  # fmt: skip
+            found.problems.append(t("{at}: it is not a multiple of train_micro_batch_size_per_gpu ({micro}) x gradient_accumulation_steps ({times}): no number of processes makes it so", at=found.at(keys[0], whole), micro=micro, times=times))  # fmt: skip
         else:
             found.say("parallel.processes", whole // (micro * times), "train_batch_size")
     elif micro and times:
-        found.refuse(keys[2], times, t("without train_batch_size the batch of an update depends on how many processes there are; name it"))  # fmt: skip
+        found.problems.append(t("{at}: without train_batch_size the batch of an update depends on how many processes there are; name it", at=found.at(keys[2], times)))  # fmt: skip
 
 
 def _precision(values: Mapping[str, Any], found: Elsewhere) -> None:
@@ -100,10 +98,11 @@ def _precision(values: Mapping[str, Any], found: Elsewhere) -> None:
         name: part_of(values, name).get("enabled") for name in ("fp16", "bf16", "bfloat16", "torch_autocast")
     }
     if low["fp16"] is True:
-        found.refuse(
-            "fp16.enabled",
-            True,
-            t("its loss scaler cannot be looked into before an update; take bf16 or fp32"),
+        found.problems.append(
+            t(
+                "{at}: its loss scaler cannot be looked into before an update; take bf16 or fp32",
+                at=found.at("fp16.enabled", True),
+            )
         )
     elif True in (low["bf16"], low["bfloat16"]):
         found.say("train.precision", "bf16", "bf16.enabled")
@@ -112,10 +111,11 @@ def _precision(values: Mapping[str, Any], found: Elsewhere) -> None:
         if kind in ("bfloat16", "bf16"):
             found.say("train.precision", "bf16", "torch_autocast.dtype")
         else:
-            found.refuse(
-                "torch_autocast.dtype",
-                kind,
-                t("its loss scaler cannot be looked into before an update; take bf16 or fp32"),
+            found.problems.append(
+                t(
+                    "{at}: its loss scaler cannot be looked into before an update; take bf16 or fp32",
+                    at=found.at("torch_autocast.dtype", kind),
+                )
             )
     elif low["fp16"] is False and False in (low["bf16"], low["bfloat16"]):
         found.say("train.precision", "fp32", "bf16.enabled, fp16.enabled")
@@ -123,36 +123,36 @@ def _precision(values: Mapping[str, Any], found: Elsewhere) -> None:
     summed = part_of(values, "data_types").get("grad_accum_dtype")
     for place, value in (("communication_data_type", exchanged), ("data_types.grad_accum_dtype", summed)):
         if value not in (None, "auto", "fp32"):
-            found.refuse(place, value, t("gradients are exchanged and added up in fp32 here"))
+            found.problems.append(
+                t("{at}: gradients are exchanged and added up in fp32 here", at=found.at(place, value))
+            )
     if values.get("prescale_gradients") or values.get("gradient_predivide_factor", 1.0) not in (1.0, "auto"):
-        found.refuse("gradient_predivide_factor", values.get("gradient_predivide_factor", 1.0), t("gradients are sums here, not means; take it out"))  # fmt: skip
+        found.problems.append(t("{at}: gradients are sums here, not means; take it out", at=found.at("gradient_predivide_factor", values.get("gradient_predivide_factor", 1.0))))  # fmt: skip
 
 
 def _optimizer(values: Mapping[str, Any], found: Elsewhere) -> None:
     optimizer, schedule = part_of(values, "optimizer"), part_of(values, "scheduler")
     kind, params = optimizer.get("type", "AdamW"), part_of(optimizer, "params")
     if kind not in ("AdamW", "Adam") or (kind == "Adam" and params.get("adam_w_mode") is False):
-        found.refuse("optimizer.type", kind, t("this runner trains with AdamW"))
+        found.problems.append(t("{at}: this runner trains with AdamW", at=found.at("optimizer.type", kind)))
     for name, key in (("lr", "lr"), ("betas", "betas"), ("eps", "epsilon"), ("weight_decay", "weight_decay")):
         found.say(f"train.{key}", params.get(name), f"optimizer.params.{name}")
     fixed = [name for name, value in part_of(schedule, "params").items() if value not in (None, "auto")]
     if fixed:
-        found.refuse(
-            "scheduler", schedule.get("type", "-"),
-            t("say it in train.schedule and train.warmup, and take it out of the file ({names})", names=", ".join(fixed)),
-        )  # fmt: skip
+        found.problems.append(t("{at}: say it in train.schedule and train.warmup, and take it out of the file ({names})", at=found.at("scheduler", schedule.get("type", "-")), names=", ".join(fixed)))  # fmt: skip
 
 
 def _zero(zero: Mapping[str, Any], found: Elsewhere) -> None:
     stage = zero.get("stage", 0)
     if stage == 0:
-        found.refuse(
-            f"{ZERO}.stage",
-            0,
-            t('nothing is cut into parts: take parallel.strategy = "ddp" without this file'),
+        found.problems.append(
+            t(
+                '{at}: nothing is cut into parts: take parallel.strategy = "ddp" without this file',
+                at=found.at(f"{ZERO}.stage", 0),
+            )
         )
     elif stage not in (1, 2, 3, "auto"):
-        found.refuse(f"{ZERO}.stage", stage, t("must be 1, 2 or 3"))
+        found.problems.append(t("{at}: must be 1, 2 or 3", at=found.at(f"{ZERO}.stage", stage)))
     else:
         found.say("parallel.zero_stage", stage, f"{ZERO}.stage")
     _offload(zero, found)
@@ -163,16 +163,16 @@ def _zero(zero: Mapping[str, Any], found: Elsewhere) -> None:
             if value != "auto":
                 found.tuning[key] = value
         elif key not in READ_OF_ZERO and not _is_off(value):
-            found.refuse(f"{ZERO}.{key}", value, _unread_of_zero(key))
+            found.problems.append(_unread_of_zero(found.at(f"{ZERO}.{key}", value), key))
 
 
-def _unread_of_zero(key: str) -> Text:
+def _unread_of_zero(at: str, key: str) -> Text:
     near = difflib.get_close_matches(
         key, [*TUNING, *UNUSED_OF_ZERO, "offload_optimizer", "offload_param", "stage"], n=1, cutoff=0.75
     )
     if near:
-        return t("not known here; did you mean {near}?", near=near[0])
-    return t("it changes what is trained, and is not done here; take it out")
+        return t("{at}: not known here; did you mean {near}?", at=at, near=near[0])
+    return t("{at}: it changes what is trained, and is not done here; take it out", at=at)
 
 
 def _offload(zero: Mapping[str, Any], found: Elsewhere) -> None:
@@ -181,19 +181,27 @@ def _offload(zero: Mapping[str, Any], found: Elsewhere) -> None:
         part = part_of(zero, name)
         device = part.get("device", "cpu" if zero.get(old) is True else "none")
         if device == "nvme":
-            found.refuse(
-                f"{ZERO}.{name}.device", device, t("only the host's memory (cpu) is used here, no disk")
+            found.problems.append(
+                t(
+                    "{at}: only the host's memory (cpu) is used here, no disk",
+                    at=found.at(f"{ZERO}.{name}.device", device),
+                )
             )
         elif device not in ("cpu", "none", "auto"):
-            found.refuse(f"{ZERO}.{name}.device", device, t("must be cpu or none"))
+            found.problems.append(
+                t("{at}: must be cpu or none", at=found.at(f"{ZERO}.{name}.device", device))
+            )
         away[name] = device in ("cpu", "nvme")
         if away[name] and isinstance(part.get("pin_memory"), bool):
             found.tuning[name] = {"pin_memory": part["pin_memory"]}
     if away["offload_param"] and not away["offload_optimizer"]:
-        found.refuse(f"{ZERO}.offload_param", "cpu", t("only together with offload_optimizer: weights that lie on the host are updated there"))  # fmt: skip
+        found.problems.append(t("{at}: only together with offload_optimizer: weights that lie on the host are updated there", at=found.at(f"{ZERO}.offload_param", "cpu")))  # fmt: skip
     elif away["offload_param"] and zero.get("stage") != 3:
-        found.refuse(
-            f"{ZERO}.offload_param", "cpu", t("weights are only cut into parts, and moved away, at stage 3")
+        found.problems.append(
+            t(
+                "{at}: weights are only cut into parts, and moved away, at stage 3",
+                at=found.at(f"{ZERO}.offload_param", "cpu"),
+            )
         )
     elif any(away.values()):
         found.say(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ CONDITIONS = (
     "cpu_capability",
     "world_size",
     "strategy",
+    "deepspeed_version",
 )
 """What changes the last digits of a sum. An empty one was not recorded, and is then not compared."""
 
@@ -33,6 +35,7 @@ def conditions(threads: int, device: torch.device, world_size: int = 1, strategy
         "cpu_capability": torch.backends.cpu.get_cpu_capability() if device.type == "cpu" else "",
         "world_size": world_size,
         "strategy": strategy,
+        "deepspeed_version": version("deepspeed") if strategy == "deepspeed" else "",
     }
 
 

@@ -26,6 +26,7 @@ class Said(msgspec.Struct, frozen=True):
 class Elsewhere(msgspec.Struct):
     """What one file says."""
 
+    file: str
     said: list[Said] = []
     problems: list[Text] = []
     unused: list[str] = []
@@ -38,8 +39,9 @@ class Elsewhere(msgspec.Struct):
         if value is not None and value != "auto":
             self.said.append(Said(key, value, place))
 
-    def refuse(self, place: str, value: Any, why: Text) -> None:
-        self.problems.append(t("{place} = {value}: {why}", place=place, value=shown(value), why=str(why)))
+    def at(self, place: str, value: Any) -> str:
+        """Return how a mistake is named: ``ds.json: gradient_cliping = 1.0``."""
+        return f"{self.file}: {place} = {shown(value)}"
 
 
 def shown(value: Any) -> str:
@@ -52,10 +54,10 @@ def part_of(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return part if isinstance(part, Mapping) else {}
 
 
-def laid_under(tree: TomlTree, file: str, found: Elsewhere) -> tuple[TomlTree, list[Text]]:
+def laid_under(tree: TomlTree, found: Elsewhere) -> tuple[TomlTree, list[Text]]:
     """Return the profile with what it left open filled in, and each contradiction between the two."""
     values = {name: dict(part) if isinstance(part, dict) else part for name, part in tree.values.items()}
-    problems = [t("{file}: {problem}", file=file, problem=str(problem)) for problem in found.problems]
+    problems = list(found.problems)
     for one in found.said:
         section, _, name = one.key.partition(".")
         part = values.setdefault(section, {})
@@ -66,7 +68,7 @@ def laid_under(tree: TomlTree, file: str, found: Elsewhere) -> tuple[TomlTree, l
         elif not same(part[name], one.value):
             problems.append(
                 t("{place} = {here} contradicts {file}, where {other} is {there}: change one of them, or leave it out of the profile",
-                  place=tree.place(one.key), here=shown(part[name]), file=file, other=one.place, there=shown(one.value))
+                  place=tree.place(one.key), here=shown(part[name]), file=found.file, other=one.place, there=shown(one.value))
             )  # fmt: skip
     return TomlTree(values=values, lines=tree.lines, overridden=tree.overridden), problems
 

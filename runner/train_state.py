@@ -41,6 +41,8 @@ class TrainState(msgspec.Struct, kw_only=True):
     """Processes that train together; 0 in none: a sum over them is made in the order of their number."""
     strategy: str = ""
     """``ddp``, ``fsdp`` or ``deepspeed``; empty: one process."""
+    deepspeed_version: str = ""
+    """Where it trains: it puts gradients into other buckets from release to release."""
     base: str = ""
     """Name and revision of the model whose weights partly stand still; those are not stored but opened again."""
     base_sha256: str = ""

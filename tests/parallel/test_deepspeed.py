@@ -30,7 +30,10 @@ CUT = ["train.batch_size=12", "train.micro_batch_size=2", "train.steps=16", "tra
 
 
 def zero(stage: int, *more: str) -> list[str]:
-    return [*overrides("train.lr=3e-4", 'parallel.strategy="deepspeed"', f"parallel.zero_stage={stage}"), *more]
+    return [
+        *overrides("train.lr=3e-4", 'parallel.strategy="deepspeed"', f"parallel.zero_stage={stage}"),
+        *more,
+    ]
 
 
 def pair(tmp_path: Path, settings: list[str], size: int = 2) -> tuple[RunDir, RunDir]:
@@ -76,7 +79,12 @@ def test_a_nan_is_left_out_on_all_ranks_and_the_rest_goes_on_as_if_it_had_never_
     tmp_path: Path, stage: int
 ) -> None:
     (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble=NAN, at=8))
-    more = ["train.micro_batch_size=2", 'train.loss="trouble_loss:loss"', 'train.non_finite="skip"', "train.steps=8"]
+    more = [
+        "train.micro_batch_size=2",
+        'train.loss="trouble_loss:loss"',
+        'train.non_finite="skip"',
+        "train.steps=8",
+    ]
     run = make_run(tmp_path, zero(stage, *more))
     assert train_ranks(run, 2) == [0, 0], outcome(run)
     assert [event.step for event in events(run, "step") if event.data.get("skipped")] == [4]
@@ -88,7 +96,9 @@ def test_a_nan_is_left_out_on_all_ranks_and_the_rest_goes_on_as_if_it_had_never_
 @pytest.mark.parametrize("offload", ["none", "optimizer"])
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_signal_saves_and_they_go_on_to_the_bit(tmp_path: Path, stage: int, offload: str) -> None:
-    settings = zero(stage, "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"', f'train.offload="{offload}"')
+    settings = zero(
+        stage, "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"', f'train.offload="{offload}"'
+    )
     (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble=SIGNAL, at=13))
     run = make_run(tmp_path, settings)
     assert train_ranks(run, 2) == [143, 143], outcome(run)
@@ -110,7 +120,11 @@ def test_another_number_of_processes_goes_on_where_that_is_accepted(tmp_path: Pa
     assert train_ranks(run, 3, resume=True) == [1, 1, 1]
     assert "world_size: 2 -> 3" in str(outcome(run)["error"])
     assert train_ranks(run, 3, resume=True, approximate=True) == [0, 0, 0], outcome(run)
-    through = make_run(tmp_path, [*overrides("train.lr=3e-4"), "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"'], "through")
+    through = make_run(
+        tmp_path,
+        [*overrides("train.lr=3e-4"), "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"'],
+        "through",
+    )
     assert train_ranks(through, 2) == [0, 0]
     assert furthest(run.final, through.final) <= 1e-5
 
@@ -118,7 +132,12 @@ def test_another_number_of_processes_goes_on_where_that_is_accepted(tmp_path: Pa
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_last_good_checkpoint_comes_back_on_all_ranks(tmp_path: Path, stage: int) -> None:
     (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble=NAN, at=20))
-    more = ["train.micro_batch_size=2", 'train.loss="trouble_loss:loss"', 'train.non_finite="rollback"', "train.steps=12"]
+    more = [
+        "train.micro_batch_size=2",
+        'train.loss="trouble_loss:loss"',
+        'train.non_finite="rollback"',
+        "train.steps=12",
+    ]
     run = make_run(tmp_path, zero(stage, *more))
     assert train_ranks(run, 2) == [0, 0], outcome(run)
     ddp = make_run(tmp_path, [*overrides("train.lr=3e-4"), *more], "ddp")
@@ -136,7 +155,9 @@ def test_tied_weights_are_one(tmp_path: Path, stage: int) -> None:
 @pytest.mark.parametrize("stage", STAGES)
 def test_adapters_and_what_stands_still(tmp_path: Path, stage: int) -> None:
     pytest.importorskip("peft")
-    one, other = pair(tmp_path, zero(stage, "train.steps=6", 'model.lora={ rank = 4, targets = ["query", "value"] }'))
+    one, other = pair(
+        tmp_path, zero(stage, "train.steps=6", 'model.lora={ rank = 4, targets = ["query", "value"] }')
+    )
     assert furthest(one.final, other.final) <= 1e-6
     rule = 'train.freeze=[{ parameters = "bert.encoder.layer.0.*" }]'
     one, other = pair(tmp_path / "frozen", zero(stage, "train.steps=6", rule))
@@ -152,7 +173,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("stage", "more", "said"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_does_not_go_with_it_is_refused_by_name(tmp_path: Path, stage: int, more: list[str], said: str) -> None:
+def test_what_does_not_go_with_it_is_refused_by_name(
+    tmp_path: Path, stage: int, more: list[str], said: str
+) -> None:
     run = make_run(tmp_path, zero(stage, *more))
     assert train_ranks(run, 2) == [1, 1]
     assert said in str(outcome(run)["error"])

@@ -73,7 +73,7 @@ def overrides(*more: str) -> Sequence[str]:
 
 # -- ranks without torchrun: forked from a server that has imported everything, each is there in a moment
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["runner.trainer"])
+_FORKS.set_forkserver_preload(["runner.trainer", "deepspeed"])  # what is not installed is passed over
 
 
 def free_port() -> int:

@@ -50,7 +50,9 @@ def test_a_file_of_the_trainers_is_taken_with_what_it_leaves_open(tmp_path: Path
     write(tmp_path, TRAINER)
     profile = load(tmp_path)
     assert (profile.parallel.strategy, profile.parallel.zero_stage) == ("deepspeed", 3)
-    assert profile.train.offload == "parameters" and profile.train.lr == 1e-2 and profile.train.batch_size == 8
+    assert (
+        profile.train.offload == "parameters" and profile.train.lr == 1e-2 and profile.train.batch_size == 8
+    )
     assert profile.parallel.deepspeed == {
         "overlap_comm": True, "contiguous_gradients": True, "sub_group_size": 1e9, "offload_optimizer": {"pin_memory": True},
     }  # fmt: skip
@@ -88,7 +90,10 @@ def test_a_contradiction_names_both_places(tmp_path: Path, content: dict[str, An
 
 
 def test_the_same_number_in_both_is_no_contradiction(tmp_path: Path) -> None:
-    write(tmp_path, {"optimizer": {"params": {"lr": 0.01}}, "train_batch_size": 8, "zero_optimization": {"stage": 2}})
+    write(
+        tmp_path,
+        {"optimizer": {"params": {"lr": 0.01}}, "train_batch_size": 8, "zero_optimization": {"stage": 2}},
+    )
     load(tmp_path)
 
 
@@ -113,7 +118,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("content", "named"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_is_not_done_here_is_refused_by_name(tmp_path: Path, content: dict[str, Any], named: str) -> None:
+def test_what_is_not_done_here_is_refused_by_name(
+    tmp_path: Path, content: dict[str, Any], named: str
+) -> None:
     write(tmp_path, {"zero_optimization": {"stage": 2}, **content})
     assert named in problems(tmp_path)
 
@@ -150,13 +157,19 @@ use_cpu: false
 
 def accelerate(folder: Path, text: str, *overrides: str) -> Profile:
     (folder / "accelerate.yaml").write_text(text)
-    return load_profile(folder / "tiny.toml", [f"parallel.accelerate_config={folder / 'accelerate.yaml'}", *overrides])
+    return load_profile(
+        folder / "tiny.toml", [f"parallel.accelerate_config={folder / 'accelerate.yaml'}", *overrides]
+    )
 
 
 def test_an_accelerate_file_leads_to_the_deepspeed_file_it_names(tmp_path: Path) -> None:
     write(tmp_path, {"zero_optimization": {"stage": 3}})
     profile = accelerate(tmp_path, ACCELERATE)
-    assert (profile.parallel.strategy, profile.parallel.zero_stage, profile.parallel.processes) == ("deepspeed", 3, 2)
+    assert (profile.parallel.strategy, profile.parallel.zero_stage, profile.parallel.processes) == (
+        "deepspeed",
+        3,
+        2,
+    )
 
 
 def test_an_accelerate_file_for_fsdp(tmp_path: Path) -> None:
@@ -166,16 +179,29 @@ def test_an_accelerate_file_for_fsdp(tmp_path: Path) -> None:
         "  fsdp_offload_params: true\n  fsdp_version: 2\n  fsdp_state_dict_type: SHARDED_STATE_DICT\n"
     )
     profile = accelerate(tmp_path, text)
-    assert (profile.parallel.strategy, profile.train.offload, profile.parallel.processes) == ("fsdp", "parameters", 4)
+    assert (profile.parallel.strategy, profile.train.offload, profile.parallel.processes) == (
+        "fsdp",
+        "parameters",
+        4,
+    )
     assert "accelerate.yaml: fsdp_config.fsdp_state_dict_type" in profile.parallel.unused
 
 
 NOT_HERE = {
     "another way to share": ("distributed_type: MEGATRON_LM\n", "distributed_type"),
-    "half-sharded": ("distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n", "fsdp_sharding_strategy"),
+    "half-sharded": (
+        "distributed_type: FSDP\nfsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP\n",
+        "fsdp_sharding_strategy",
+    ),
     "fp8": ("distributed_type: MULTI_GPU\nmixed_precision: fp8\n", "mixed_precision"),
-    "compiled": ("distributed_type: MULTI_GPU\ndynamo_config:\n  dynamo_backend: INDUCTOR\n", "dynamo_config"),
-    "a precision that the profile contradicts": ("distributed_type: MULTI_GPU\nmixed_precision: bf16\n", "contradicts accelerate.yaml"),
+    "compiled": (
+        "distributed_type: MULTI_GPU\ndynamo_config:\n  dynamo_backend: INDUCTOR\n",
+        "dynamo_config",
+    ),
+    "a precision that the profile contradicts": (
+        "distributed_type: MULTI_GPU\nmixed_precision: bf16\n",
+        "contradicts accelerate.yaml",
+    ),
     "not YAML": ("a: [", "cannot be understood"),
 }
 
