@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from doctor.lint import Installed, Problem, problems_in, versions_of
-from doctor.lint.script import Script, parse
+from doctor.lint.reader import parse
+from doctor.lint.script import Script
 from doctor.model import Fix, Snapshot, Text, WriteFile, t
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from doctor.lint import is_silenced
-from doctor.lint.script import Script, parse
+from doctor.lint.reader import parse
+from doctor.lint.script import Script
 from doctor.model import Evidence, Finding, Level, t
 
 # TOR001 use, TOR004 import of a removed function; TOR002 a misspelt require_grad that silently does nothing.

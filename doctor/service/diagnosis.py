@@ -87,7 +87,7 @@ def lint(source: str, path: str, snapshot: Snapshot | None) -> list[Finding]:
     Where TorchFix is installed beside us, its rules are asked too.
     """
     from doctor.lint import lint_source
-    from doctor.lint.script import decodable
+    from doctor.lint.reader import decodable
     from doctor.lint.torchfix import is_installed, torchfix_findings
 
     found = lint_source(source, None, path, snapshot)

@@ -13,7 +13,7 @@ import pytest
 from doctor.commands.reading import script_or_complaint
 from doctor.judge import judge
 from doctor.lint import lint_source, read_script
-from doctor.lint.script import without_magic
+from doctor.lint.reader import without_magic
 from doctor.model import Facts, Python, Snapshot, ok
 from doctor.purpose import judge_for_script
 from doctor.render.text import brief_line
