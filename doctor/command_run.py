@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -16,6 +17,8 @@ from doctor.detached import start_detached
 from doctor.launch import LaunchError, StartedRun, new_run_dir, prepare_directory, start_telling, take_lock
 from doctor.model import Snapshot
 from doctor.own_code import own_argv
+from doctor.own_script import keep_script
+from doctor.stopping import HELD_SIGNALS
 from runner.alert_settings import AlertsSection
 from runner.command_plan import CommandPlan, encode_command, sealed
 from runner.rundir import RunDir
@@ -32,6 +35,8 @@ class CommandOptions:
     """What ``doctor run`` may be told about a command."""
 
     retries: int = 0
+    resume_with: str = ""
+    checkpoints: str = ""
     on_finish: str = ""
     on_finish_always: bool = False
     countdown_s: float = 30.0
@@ -52,6 +57,23 @@ def find_program(argv: Sequence[str]) -> Path:
             )
         )
     return Path(found)
+
+
+def refuse_unknown_finish(command: str) -> None:
+    """Raises LaunchError: `--on-finish` names a program that is not here. Learned after the training, it costs money."""
+    words = command.split()
+    if not words or not re.fullmatch(r"[\w./+-]+", words[0]):
+        return  # a shell's own syntax, which only a shell can judge
+    known = subprocess.run(
+        ["/bin/sh", "-c", 'command -v -- "$1"', "sh", words[0]], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )  # fmt: skip
+    if known.returncode:
+        raise LaunchError(
+            t(
+                "--on-finish: there is no command {name} here: neither a program on PATH nor a word of the shell",
+                name=printable(words[0]),
+            )
+        )
 
 
 def python_of(argv: Sequence[str]) -> str | None:
@@ -92,6 +114,8 @@ def plan_command(argv: Sequence[str], snapshot: Snapshot, options: CommandOption
             environment=environment,
             decisions=decisions,
             retries=options.retries,
+            resume_with=printable(options.resume_with),
+            checkpoints=printable(options.checkpoints),
             on_finish=options.on_finish,
             on_finish_always=options.on_finish_always,
             countdown_s=options.countdown_s,
@@ -109,6 +133,8 @@ def begin_command(
     """Make the run directory of a command and start its supervisor in a session of its own. Raises LaunchError."""
     run = prepare_directory(encode_command(plan), snapshot, run_dir or new_run_dir(plan.name), alerts=alerts)
     run.plan.chmod(0o600)  # a command's words may hold a key
+    with suppress(OSError):  # without its copy it is a run all the same
+        keep_script(run, plan.words, Path(plan.folder))
     lock = take_lock(run)
     try:
         started = StartedRun(run, _start_supervisor(run, with_sampler, lock))
@@ -125,7 +151,9 @@ def _start_supervisor(run: RunDir, with_sampler: bool, lock: int | None) -> subp
     try:
         run.stacks.mkdir(exist_ok=True)
         run.trainer_log.touch()
-        return start_detached(argv, run.path / "supervisor.log", folder=run.stacks, lock=lock)
+        return start_detached(
+            argv, run.path / "supervisor.log", folder=run.stacks, lock=lock, held=HELD_SIGNALS
+        )
     except OSError as error:
         raise LaunchError(
             t("the supervisor could not be started: {error}", error=error.strerror or str(error))

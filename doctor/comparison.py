@@ -10,6 +10,9 @@ from typing import Any
 
 import msgspec
 
+from doctor.command_words import words_by_name
+from doctor.meaningful import Weighed, weigh
+from doctor.own_script import changed_lines
 from doctor.proofs import Parting, ProofRecord, Trace, parting
 from doctor.redact_secrets import without_secrets
 from doctor.run_page import Page
@@ -54,6 +57,10 @@ class Comparison:
     """The last step up to which both recorded the same losses; None: they differ from the first on."""
     proof_steps: tuple[int, int] | None = None
     """How many steps the proof of each covers; None: not both have one."""
+    script_changes: tuple[str, ...] = ()
+    """What differs between the scripts that two commands ran, as a diff without context."""
+    weighed: tuple[Weighed, ...] = ()
+    """Differences with what chance alone makes of them."""
     proof_parting: Parting | None = None
     """Where proofs over as many steps part; None: they agree, or cannot be compared."""
 
@@ -71,6 +78,8 @@ def compare(a: Page, b: Page) -> Comparison:
         environment=environment,
         environment_why=why,
         same_loss_until=equal_until(a.state.loss, b.state.loss),
+        script_changes=changed_lines(a.script, b.script),
+        weighed=tuple(weigh(a.state, b.state)),
         proof_steps=(a.proof.steps, b.proof.steps) if a.proof and b.proof else None,
         proof_parting=_parting(a.proof, b.proof),
     )
@@ -81,7 +90,7 @@ def _settings(a: Page, b: Page) -> tuple[tuple[Pair, ...], tuple[tuple[str, Text
     if a.plan is None or b.plan is None:
         return (), _unread(a, b, "plan.json")
     one, other = told(a.plan), told(b.plan)
-    names = [*one, *(name for name in other if name not in one)]
+    names = sorted({**one, **other}, key=lambda name: name.startswith("environment."))
     return tuple(
         Pair(name, one.get(name), other.get(name)) for name in names if one.get(name) != other.get(name)
     ), ()
@@ -91,7 +100,7 @@ def told(plan: Plan | CommandPlan) -> dict[str, Any]:
     """Return what a plan tells, flat: ``train.lr`` -> 3e-05, ``environment.OMP_NUM_THREADS`` -> ``8``."""
     if isinstance(plan, CommandPlan):
         tree: dict[str, Any] = {
-            "command": without_secrets(plan.command),
+            **words_by_name(without_secrets(plan.command)),
             "folder": plan.cwd,
             "retry": plan.retries,
         }

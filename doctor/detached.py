@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 
@@ -13,15 +15,17 @@ def start_detached(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
     lock: int | None = None,
+    held: Collection[signal.Signals] = (),
 ) -> subprocess.Popen[bytes]:
     """Start ``argv`` beyond the terminal's reach and append what it prints to ``log``.
 
     ``environment`` and ``folder`` are ours where None. ``lock`` is an open file that the program inherits, and
-    holds for as long as it lives.
+    holds for as long as it lives. ``held`` signals wait for a program of ours until it lets them in
+    (``signal.pthread_sigmask``): nothing that comes while it starts is lost, or ends it without a word.
 
     Raises OSError.
     """
-    with open(log, "ab") as output:
+    with open(log, "ab") as output, _blocked(held):
         return subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
@@ -32,3 +36,13 @@ def start_detached(
             cwd=folder,
             pass_fds=() if lock is None else (lock,),
         )
+
+
+@contextlib.contextmanager
+def _blocked(signals: Collection[signal.Signals]) -> Iterator[None]:
+    """Block signals for a moment: a program started meanwhile inherits that."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from doctor.machine import load_snapshot
 from doctor.model import Snapshot
+from doctor.own_script import kept_script
 from doctor.proof_file import read_record
 from doctor.proofs import ProofRecord
 from runner.command_plan import CommandPlan, decode_any
@@ -38,6 +39,8 @@ class Page:
     """The trainer's hottest functions, as ``sample-stacks`` lists them, over the whole run."""
     proof: ProofRecord | None = None
     """What ``doctor prove RUN`` kept; None: it was not proved."""
+    script: tuple[str, ...] | None = None
+    """The lines of the script that a command ran; None: none was kept."""
 
 
 def collect(watcher: RunWatcher) -> Page:
@@ -47,7 +50,7 @@ def collect(watcher: RunWatcher) -> Page:
     now = watcher.state.last_t or 0.0
     frames = tuple(mean_frames(event for event, _ in read_events(watcher.run.events / "sampler.jsonl")))
     proof = read_record(watcher.run.path / "proof.json")
-    return Page(watcher.name, watcher.status(), watcher.state, now, plan, snapshot, unread, frames, proof)
+    return Page(watcher.name, watcher.status(), watcher.state, now, plan, snapshot, unread, frames, proof, kept_script(watcher.run))  # fmt: skip
 
 
 def mean_frames(events: Iterable[RunEvent], limit: int = 12) -> list[dict[str, Any]]:

@@ -14,6 +14,8 @@ from doctor.probes.process_tree import children_of, is_alive, read_stat
 GRACE_S = {signal.SIGINT: 60.0, signal.SIGTERM: 30.0}
 """So long after each signal the next one follows by itself; a second Ctrl-C sends it at once."""
 LADDER = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+HELD_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Kept from a supervisor until it can answer them: it is started with them blocked."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
 
 
@@ -81,12 +83,3 @@ def _name(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
-
-
-def group_lives(root: int) -> bool:
-    """Return whether a process of the command's group still runs after the command itself has ended."""
-    try:
-        os.killpg(root, 0)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True

@@ -15,6 +15,7 @@ from runner.strings import unescape
 from runner.text import t
 
 SCHEMA = 1
+_LATER = frozenset({"resume_with", "checkpoints"})
 
 
 class CommandPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +34,10 @@ class CommandPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Every one of :attr:`environment` with its reason, and those left as the user had them."""
     retries: int = 0
     """How often it is started again after a failure."""
+    resume_with: str = ""
+    """Words added to a further start that has a checkpoint to go on from; ``{checkpoint}`` stands for its path."""
+    checkpoints: str = ""
+    """A glob that the script's own checkpoints answer to; empty: Trainer's, accelerate's and Lightning's names."""
     on_finish: str = ""
     """A shell command for after the end; empty: none."""
     on_finish_always: bool = False
@@ -64,8 +69,10 @@ def sealed(plan: CommandPlan) -> CommandPlan:
 
 
 def command_digest(plan: CommandPlan) -> str:
-    bare = msgspec.structs.replace(plan, made_at="", digest="")
-    return hashlib.sha256(msgspec.json.encode(bare, order="sorted")).hexdigest()
+    """Return the digest; a setting that came later counts where it is set, so that older plans keep theirs."""
+    bare = msgspec.to_builtins(msgspec.structs.replace(plan, made_at="", digest=""))
+    kept = {name: value for name, value in bare.items() if value or name not in _LATER}
+    return hashlib.sha256(msgspec.json.encode(kept, order="sorted")).hexdigest()
 
 
 def encode_command(plan: CommandPlan) -> bytes:

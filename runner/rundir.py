@@ -41,6 +41,11 @@ class RunDir:
         return self.path / "code"
 
     @property
+    def script(self) -> Path:
+        """A copy of the script that a supervised command runs."""
+        return self.path / "script"
+
+    @property
     def events(self) -> Path:
         return self.path / "events"
 

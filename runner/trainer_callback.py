@@ -71,10 +71,12 @@ class DoctorCallback(transformers.TrainerCallback):
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
         named = {name.removeprefix("eval_"): value for name, value in (metrics or {}).items()}
         seconds = {"seconds": named.pop("runtime")} if "runtime" in named else {}
+        rows = rows_of(kwargs.get("eval_dataloader"))
         self.recorder.evaluation(
             state.global_step,
             **{name: value for name, value in named.items() if name not in _RATES},
             **seconds,
+            **({} if rows is None else {"samples": rows}),
         )
 
     @never_raises
@@ -86,3 +88,11 @@ class DoctorCallback(transformers.TrainerCallback):
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._losses.stop()
         self.recorder.finish("completed", state.global_step, exit_code=0)
+
+
+def rows_of(loader: Any) -> int | None:
+    """Return how many rows an evaluation reads; None: a stream does not say."""
+    try:
+        return len(loader.dataset)
+    except (AttributeError, TypeError):
+        return None

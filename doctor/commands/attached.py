@@ -34,7 +34,8 @@ class Leave(Exception):  # noqa: N818 - a request, not an error
 class Signals:
     """Ctrl-C once, or SIGTERM: the trainer saves and leaves. Ctrl-C again: only this terminal leaves.
 
-    Entered before the trainer is started, so that a signal while it starts is answered as soon as it is there.
+    Entered before the trainer is started. A signal while it starts is kept until the trainer has taken its own over: one
+    that came before would end it without a word.
     """
 
     def __init__(self) -> None:
@@ -53,20 +54,28 @@ class Signals:
             signal.signal(signal_number, handler)
 
     def answer_for(self, started: StartedRun) -> None:
-        """The trainer is there; a signal that came before is handed on now."""
+        """The trainer is started."""
         self._started = started
-        if self._waiting:
-            self._stop(started)
+        self.hand_on()
+
+    def hand_on(self, at_once: bool = False) -> None:
+        """Ask the trainer to stop, if that is wanted and it can take it (``at_once``: also where it cannot yet)."""
+        from doctor.probes.marked_processes import catches
+
+        if self._started is None or not self._waiting:
+            return
+        if at_once or catches(self._started.process.pid, signal.SIGTERM) is not False:
+            self._waiting = False
+            self._stop(self._started)
 
     def _on_signal(self, signal_number: int, frame: FrameType | None) -> None:
         if signal_number == signal.SIGINT:
             self._interrupts += 1
             if self._interrupts > 1:
+                self.hand_on(at_once=True)
                 raise Leave
-        if self._started is None:
-            self._waiting = True
-        else:
-            self._stop(self._started)
+        self._waiting = True
+        self.hand_on()
 
     def _stop(self, started: StartedRun) -> None:
         from doctor.trainer_pid import signal_trainer
@@ -87,10 +96,10 @@ def begin(
         signals.answer_for(started)
         if tell is not None:
             tell(started)
-        return detached(started) if detach else attach(started)
+        return detached(started, signals) if detach else attach(started, signals)
 
 
-def attach(started: StartedRun, stream: TextIO | None = None) -> int:
+def attach(started: StartedRun, signals: Signals, stream: TextIO | None = None) -> int:
     """Show progress until the trainer ends; return the run's own exit status. Called within :class:`Signals`."""
     from doctor.watching import RunWatcher
 
@@ -100,15 +109,16 @@ def attach(started: StartedRun, stream: TextIO | None = None) -> int:
         complain(started.sampler_why)
     watcher = RunWatcher(started.run)
     try:
-        _follow(started, watcher, Progress(stream))
+        _follow(started, watcher, Progress(stream), signals)
     except Leave:
         complain(say(t("left; the run goes on saving: doctor watch {name}", name=str(started.run.path))))
         return Exit.INTERRUPTED
     return finish(started, watcher, stream)
 
 
-def _follow(started: StartedRun, watcher: RunWatcher, progress: Progress) -> None:
+def _follow(started: StartedRun, watcher: RunWatcher, progress: Progress, signals: Signals) -> None:
     while True:
+        signals.hand_on()
         ended = started.process.poll() is not None
         if ended:
             watcher.trainer_ended()
@@ -180,14 +190,16 @@ def _ending(watcher: RunWatcher, code: int) -> list[str]:
     return [line for line in lines if line]
 
 
-def detached(started: StartedRun) -> int:
+def detached(started: StartedRun, signals: Signals) -> int:
     """Return once the trainer has survived its first moments; else say what it said."""
     from doctor.watching import RunWatcher
 
     watcher = RunWatcher(started.run)
     end = time.monotonic() + EARLY_DEATH_S
     while started.process.poll() is None and time.monotonic() < end:
+        signals.hand_on()
         time.sleep(0.05)
+    signals.hand_on(at_once=True)
     if started.process.returncode not in (None, 0):
         watcher.trainer_ended()
         watcher.poll()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,11 @@ from doctor.proofs import stage_words
 from doctor.render.curve_svg import curve_svg
 from doctor.render.layout import display_width, human_seconds, pad
 from doctor.render.page_parts import STYLE, Rows, cell, html_table, markdown_table
-from doctor.render.run_page import curves_of
+from doctor.render.run_page_rows import curves_of
 from doctor.render.run_text import cut, figure, status_word
 from doctor.render.snapshot_compare import verdict_words
 from doctor.render.sparkline import sparkline
+from doctor.render.weighed_text import weighed_lines
 from runner.events import finite_or_name, number
 from runner.state import Curve
 from runner.strings import printable
@@ -98,8 +100,9 @@ def remarks(found: Comparison) -> Iterator[str]:
     """Yield what a table cannot say: equal beginnings, proofs, and what could not be compared."""
     if found.same_loss_until is not None:
         yield say(t("Both recorded the same losses up to step {step}.", step=f"{found.same_loss_until:g}"))
+    yield from weighed_lines(found.weighed, names(found))
     yield from _proof_remarks(found)
-    if not found.settings and not found.settings_why:
+    if not found.settings and not found.settings_why and not found.script_changes:
         yield say("They were told the same: no setting differs.")
     for run, why in found.settings_why:
         yield say(t("Settings not compared: {run}: {why}", run=printable(run), why=say(why)))
@@ -134,6 +137,7 @@ def sections(found: Comparison) -> Iterator[tuple[str, list[str], Rows]]:
     one, other = names(found)
     yield say("Results"), ["", one, other, say("change")], result_rows(found)
     yield say("Settings that differ"), [say("setting"), one, other], setting_rows(found)
+    yield say("Changes in the script"), [""], [[printable(line)] for line in found.script_changes]
     yield say("Environment"), [say("what"), one, other, say("for the numbers")], environment_rows(found)
 
 
@@ -218,6 +222,8 @@ def as_json(found: Comparison) -> str:
         "environment": msgspec.to_builtins(found.environment) if found.environment else None,
         "environment_not_compared": {run: say(why) for run, why in found.environment_why},
         "same_loss_until": found.same_loss_until,
+        "script_changes": list(found.script_changes),
+        "weighed": [asdict(one) | {"is_more_than_chance": one.is_more_than_chance} for one in found.weighed],
         "proofs": list(_proof_remarks(found)),
         "curves": {
             title: {name: {"step": curve.steps, "value": curve.values} for name, curve in curves}

@@ -12,6 +12,7 @@ import msgspec
 from doctor.language import say
 from doctor.render.layout import display_width, human_bytes, human_seconds, indent, pad, paint
 from doctor.render.memory_words import memory_words
+from doctor.render.on_finish_text import on_finish_words
 from doctor.render.preparing_text import preparing_text
 from doctor.render.rank_text import attention_lines, together_line
 from doctor.render.sparkline import bar, sparkline
@@ -142,7 +143,8 @@ def _head(name: str, status: str, width: int, colour: bool) -> list[str]:
 def _verdict(state: RunState, status: str, now: float, width: int) -> list[str]:
     """Return what needs attention and where the time goes, in two lines each at most."""
     verdict = verdict_of(state, status, now)
-    lines = [line for text in state.damage for line in indent(say(text), width, "! ", "  ")[:4]]
+    lines = indent(on_finish_words(state.on_finish, now), width, "! ", "  ")[:2] if state.on_finish else []
+    lines += [line for text in state.damage for line in indent(say(text), width, "! ", "  ")[:4]]
     lines += [
         line
         for words in alert_lines(state.alerts.open())[:2]
@@ -277,7 +279,7 @@ def _events(state: RunState, now: float) -> Iterator[str]:
     )
     for event in events:
         yield f"{time.strftime('%H:%M:%S', time.localtime(event.t))}  {event_words(event)}"
-    error = state.finished.get("error")
+    error = state.finished.get("error_text") or state.finished.get("error")
     if error:
         yield from (printable(line) for line in words_of(error).splitlines()[-3:])
 

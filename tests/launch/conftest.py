@@ -17,6 +17,7 @@ from doctor.model import Python as PythonFacts
 from doctor.running import plan_run
 from doctor.trainer_pid import read_mark, trainer_alive
 from runner.rundir import RunDir
+from tests.launch.shell import Shell
 
 FAKE = Path(__file__).with_name("fake_trainer.py")
 PROFILE = """
@@ -75,6 +76,13 @@ def end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.send_signal(signal.SIGKILL)
     process.wait(10)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(tmp_path)
+    yield shell
+    shell.close()
 
 
 __all__ = ["read_mark", "trainer_alive"]

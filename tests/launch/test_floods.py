@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from doctor.ended import Ended, notes_of
-from doctor.supervisor import A_LOOK_BYTES, BEHIND_BYTES, LogReader, Supervisor
+from doctor.log_reader import A_LOOK_BYTES, BEHIND_BYTES, LogReader
+from doctor.supervisor import Supervisor
 from runner.command_plan import CommandPlan
 from runner.events import RunEvent, read_events
 from runner.rundir import RunDir
@@ -34,7 +35,7 @@ def told(supervisor: Supervisor, kind: str) -> list[RunEvent]:
 
 
 def test_of_a_flood_the_end_is_read_and_the_rest_is_said_to_be_passed_over(supervisor: Supervisor) -> None:
-    reader = LogReader(supervisor)
+    reader = LogReader(supervisor.run, supervisor._write, supervisor._note)
     with open(supervisor.run.trainer_log, "wb") as log:
         log.write(b"step 1/99 loss 7.5\n")
         for _ in range(30):
@@ -51,7 +52,7 @@ def test_of_a_flood_the_end_is_read_and_the_rest_is_said_to_be_passed_over(super
 
 def test_a_line_cut_by_passing_over_is_not_read_as_another(supervisor: Supervisor) -> None:
     """Its first half is gone: what is left of `step 123 loss 4` must not become step 3."""
-    reader = LogReader(supervisor)
+    reader = LogReader(supervisor.run, supervisor._write, supervisor._note)
     line = b"step 1234567 loss 0.5\n"
     with open(supervisor.run.trainer_log, "wb") as log:
         log.write(line * (5 * BEHIND_BYTES // len(line)))
@@ -61,7 +62,7 @@ def test_a_line_cut_by_passing_over_is_not_read_as_another(supervisor: Superviso
 
 
 def test_an_ordinary_log_is_read_whole(supervisor: Supervisor) -> None:
-    reader = LogReader(supervisor)
+    reader = LogReader(supervisor.run, supervisor._write, supervisor._note)
     with open(supervisor.run.trainer_log, "wb") as log:
         log.write(b"".join(b"step %d/900 loss 0.5\n" % number for number in range(1, 901)))
     reader.end()

@@ -25,9 +25,9 @@ from doctor.log_progress import LogProgress, Progress
             id="Trainer, transformers 5: numbers as strings",
         ),
         pytest.param(
-            "{'eval_loss': 0.5, 'eval_accuracy': 0.8, 'eval_runtime': 2.1, 'eval_samples_per_second': 90.1, 'epoch': 1.0}",
-            Said(epoch=1.0, evaluation={"loss": 0.5, "accuracy": 0.8}),
-            id="Trainer's evaluation, its times left out",
+            "{'eval_loss': 0.5, 'eval_accuracy': 0.8, 'eval_runtime': 2.1045, 'eval_samples_per_second': 90.283, 'epoch': 1.0}",
+            Said(epoch=1.0, evaluation={"loss": 0.5, "accuracy": 0.8, "samples": 190}),
+            id="Trainer's evaluation, its times left out and its rows counted",
         ),
         pytest.param(
             "step=100 loss=0.5321 lr=1.0e-04",

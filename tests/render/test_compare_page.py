@@ -160,7 +160,8 @@ def test_two_commands_are_compared_by_their_words_without_their_keys() -> None:
         Page(name, "completed", fold([]), 0.0, plan, Snapshot()) for name, plan in (("a", one), ("b", other))
     )
     assert [pair.name for pair in compare(a, b).settings] == [
-        "command",
+        "--api-key",
+        "--lr",
         "environment.OMP_NUM_THREADS",
     ]
 
