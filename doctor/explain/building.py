@@ -91,18 +91,4 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("The compiler's error stands further above: nvcc of torch's CUDA, gcc and ninja are needed. Without the optimizer's offload none of it is."),
         confirms=("nvcc-torch-cuda-mismatch",),
     ),
-    # /tmp/tmphyxmvyh2/cuda_utils.c:5:10: fatal error: Python.h: No such file or directory
-    Pattern(
-        id="python-headers",
-        regex=r"fatal error: Python\.h: No such file or directory",
-        meaning=t("Something is compiled against Python (Triton does so for torch.compile and its kernels), and this Python has no header files."),
-        advice=t("`apt-get update && apt-get install -y python3-dev` (for a second Python its own: python3.12-dev); a Python from conda has them."),
-    ),
-    # RuntimeError: Failed to find C compiler. Please specify via CC environment variable.
-    Pattern(
-        id="no-c-compiler",
-        regex=r"Failed to find C compiler|error: command '(?:[\w-]+-)?(?:gcc|g\+\+|cc)' failed: No such file",
-        meaning=t("Something is compiled here (Triton does so for torch.compile and its kernels), and there is no C compiler."),
-        advice=t("`apt-get update && apt-get install -y build-essential`; without root `conda install -y gxx_linux-64`."),
-    ),
 )  # fmt: skip

@@ -36,4 +36,38 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("`python -m pip install deepspeed`, or take the deepspeed entry out of the arguments or accelerate's configuration (`accelerate config`)."),
         confirms=("needed-package-missing",),
     ),
+    # ModuleNotFoundError: No module named 'triton.ops'
+    Pattern(
+        id="triton-ops",
+        regex=r"No module named 'triton\.ops",
+        meaning=t("bitsandbytes (or another package in the traceback) is older than this triton, which no longer has triton.ops: torch 2.6 brought it."),
+        advice=t("`python -m pip install -U bitsandbytes`; triton itself belongs to torch and stays as it is."),
+        confirms=("dependent-library-too-old",),
+        hides=("module-not-found",),
+    ),
+    # NotImplementedError: No operator found for `memory_efficient_attention_forward` with inputs:
+    Pattern(
+        id="xformers-no-kernel",
+        regex=r"No operator found for `memory_efficient_attention_\w+`",
+        meaning=t("xformers has no kernel for this card, type and shape: the lines below it give a reason for each that was tried."),
+        advice=t("attn_implementation='sdpa' does without xformers; else the xformers built for your torch, newer on a new card. 'Wasn't built' means that its build does not fit torch."),
+        confirms=("xformers-torch-mismatch", "gpu-arch-not-in-torch-build"),
+    ),
+    # ImportError: Using `bitsandbytes` 4-bit quantization requires the latest version of bitsandbytes: `pip install -U bitsandbytes`   |   ImportError: Using `low_cpu_mem_usage=True` or a `device_map` requires Accelerate
+    Pattern(
+        id="library-demanded",
+        regex=r"Using `(?P<what>[^`\n]+)`[^\n]{0,60} requires (?:the latest version of )?(?P<library>[Aa]ccelerate|bitsandbytes)\b",
+        meaning=t("{what} needs {library} in the interpreter that runs: it is not there, or too old.", what="?", library="?"),
+        advice=t("`python -m pip install -U accelerate bitsandbytes` in that interpreter; in a notebook restart the kernel. What is installed and still not found does not import: `python -m bitsandbytes` says why."),
+        confirms=("needed-package-missing", "bitsandbytes-missing-cuda-binary", "user-site-shadows-env"),
+        hides=("trainer-needs-accelerate",),
+    ),
+    # AttributeError: 'AdamW' object has no attribute 'train'
+    Pattern(
+        id="optimizer-train",
+        regex=r"'(?:Adam\w*|SGD|DeepSpeedZeroOptimizer\w*)' object has no attribute 'train'",
+        meaning=t("transformers calls a method of optimizers that this accelerate passes on unasked: it is too old for this transformers."),
+        advice=t("`python -m pip install -U 'accelerate>=0.34'`, or the older transformers that your framework names."),
+        confirms=("accelerate-transformers-mismatch",),
+    ),
 )  # fmt: skip

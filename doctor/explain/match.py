@@ -51,7 +51,8 @@ class Match(Record, frozen=True):
 
 SUBJECTS = (
     "gpu", "devices", "containers", "cuda_libraries", "communication", "memory", "packages", "imports", "hugging_face",
-    "models", "model_files", "training", "shapes", "data", "text_files", "building", "network", "processes",
+    "models", "model_files", "training", "shapes", "data", "text_files", "building", "compiling", "network",
+    "processes",
 )  # fmt: skip
 """The modules of the table, most specific first."""
 

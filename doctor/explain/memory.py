@@ -185,4 +185,16 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("The target lies on a file system that cannot be written."),
         advice=t("Write to another folder; a disk that turned read-only by itself is failing."),
     ),
+    # RuntimeError: No executable batch size found, reached zero.
+    Pattern(
+        id="no-batch-fits",
+        regex=r"No executable batch size found, reached zero",
+        meaning=t(
+            "The batch was halved down to nothing: not one sample fits the card's memory, or each try failed for another reason that looks like memory."
+        ),
+        advice=t(
+            "Set the batch to 1 with auto_find_batch_size=False to see the true error; then shorter sequences, gradient checkpointing, LoRA or 4 bits."
+        ),
+        confirms=_WHO_HOLDS_IT,
+    ),
 )

@@ -127,4 +127,36 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("`doctor check` names who holds it; end that, or lower --gpu-memory-utilization."),
         confirms=("vram-held-by-process", "orphan-process-holds-vram", "gpu-processes-hidden-by-pid-namespace", "vram-mostly-used"),
     ),
+    # RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}
+    Pattern(
+        id="vllm-engine",
+        regex=r"Engine core initialization failed|EngineCore failed to start",
+        meaning=t("vLLM's engine process ended while starting. This is not the error itself: it stands further up, in the first traceback of EngineCore."),
+        advice=t("Search upwards for `EngineCore` and its last line; hand that part to `doctor explain`. With nothing there: memory or the driver, so `doctor check`."),
+        confirms=("vram-held-by-process", "driver-too-old-for-torch-cuda", "gpu-arch-not-in-torch-build", "shm-too-small"),
+    ),
+    # NotImplementedError: Cannot copy out of meta tensor; no data!
+    Pattern(
+        id="meta-tensor",
+        regex=r"Cannot copy out of meta tensor",
+        meaning=t("A part of the model was never put into memory: device_map left it on the disk for want of room, or it was built empty and not filled."),
+        advice=t("Leave device_map and low_cpu_mem_usage out (always under DeepSpeed and FSDP); where the model does not fit without, load it in 4 bits or take a larger card."),
+        confirms=("vram-held-by-process", "vram-mostly-used"),
+    ),
+    # ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit the quantized model.
+    Pattern(
+        id="quantized-offload",
+        regex=r"Some modules are dispatched on the CPU or the disk",
+        meaning=t("Even quantised, the model does not fit the memory that is free on the card."),
+        advice=t("See who else holds the card (`doctor check`); 4 bits for 8, a smaller model or a larger card. device_map={'': 0} shows by how much it misses."),
+        confirms=("vram-held-by-process", "orphan-process-holds-vram", "vram-mostly-used"),
+    ),
+    # RuntimeError: probability tensor contains either `inf`, `nan` or element < 0
+    Pattern(
+        id="generation-nan",
+        regex=r"probability tensor contains either `inf`, `nan`",
+        meaning=t("The model's output is NaN or infinite while it generates: mostly fp16 with a model trained in bf16, or weights that a training has ruined."),
+        advice=t("Load it in bfloat16 (float32 on older cards); if the base model answers and yours does not, go back to an earlier checkpoint."),
+        confirms=("fp16-on-bf16-pretrained",),
+    ),
 )  # fmt: skip

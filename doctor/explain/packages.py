@@ -112,7 +112,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # ModuleNotFoundError: No module named 'datasets'
     Pattern(
         id="module-not-found",
-        regex=r"No module named '(?P<module>[\w.]+)'",
+        regex=r"(?<!caught was: )No module named '(?P<module>[\w.]+)'",
         meaning=t(
             "{module} is not installed in the interpreter that runs; often it is in another one.", module="?"
         ),
@@ -179,6 +179,7 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("This torch cannot compile on this Python."),
         advice=t("Run without torch.compile, or take a newer torch or an older Python."),
         confirms=("torch-compile-python-unsupported",),
+        hides=("dynamo-failed",),
     ),
     # ImportError: cannot import name ... / RuntimeError: Cannot find a working triton installation.
     Pattern(
@@ -187,6 +188,7 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("torch.compile on a GPU needs triton of torch's own version, which is not there."),
         advice=t("Install the triton that torch pins (see `pip show torch`), or run without torch.compile."),
         confirms=("needed-package-missing", "declared-requirement-not-met"),
+        hides=("dynamo-failed",),
     ),
     # Specified provider 'CUDAExecutionProvider' is not in available provider names.
     Pattern(

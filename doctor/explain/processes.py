@@ -121,4 +121,14 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("`doctor stacks PID` shows where the workers wait; run once with num_workers=0."),
         confirms=("data-on-network-mount", "data-on-slow-disk", "shm-too-small"),
     ),
+    # bash: llamafactory-cli: command not found   |   'llamafactory-cli' 不是内部或外部命令，也不是可运行的程序   |   'torchrun' is not recognized as an internal or external command
+    Pattern(
+        id="command-not-found",
+        regex=r"(?<![\w.\-])(?!nvcc:)(?P<name>[\w.\-]+): command not found|'(?P<name2>[\w.\-]+)' 不是内部或外部命令|'(?P<name3>[\w.\-]+)' is not recognized as an internal or external command|无法将“(?P<name4>[\w.\-]+)”项识别为",
+        meaning=t("The shell does not find {name}{name2}{name3}{name4}: it is not installed in this environment, or the environment is not activated.", name="", name2="", name3="", name4=""),
+        advice=t(
+            "`conda activate NAME` (or `source VENV/bin/activate`) first; a Python package's command also starts as `python -m MODULE`. sudo: leave it out where you are root."
+        ),
+        confirms=("needed-package-missing",),
+    ),
 )  # fmt: skip
