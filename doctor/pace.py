@@ -13,12 +13,12 @@ STACKS_SHARE, STACKS_SHARE_FREE = 0.006, 0.02
 """Of the CPU time of the run's processes, for stacks: where cores are fought for, and where one is free."""
 TICKS_SHARE = 0.003
 """The same for host and GPU samples."""
-LEAST_CORES, MOST_CORES = 0.003, 0.04
+LEAST_CORES, MOST_CORES = 0.0015, 0.04
 """Of one core, whatever the run gets: below, nothing could be told; above, nobody would learn more."""
-LONGEST_PAUSE_S = 25.0
-"""So the newest minute holds two windows at least, as many looks as a verdict takes."""
-LEAST_LOOKS = 25
-"""Of a window, and so two of them hold what a verdict takes."""
+LONGEST_PAUSE_S = 45.0
+"""So the newest minute holds a window, as many looks as a verdict takes."""
+LEAST_LOOKS = 32
+"""Of a window: a few are lost, and 30 are what a verdict takes."""
 SLOWEST = 2
 LONGEST_TICK_S = 5.0
 CONTENDED = 0.5
@@ -43,6 +43,7 @@ class Pace:
     shortest_s: int = 5
     pause_s: float = 0.0
     """Between two windows of stacks."""
+    least_pause_s: float = 0.0
     tick_s: float = 1.0
     """Between two samples of host and GPUs."""
     run_cores: float = 1.0
@@ -86,7 +87,7 @@ class Pace:
     def learn_window(self, cpu_s: float, wall_s: float) -> None:
         """Adjust to what the last window cost: by a pause after it, beyond the longest by a lower rate."""
         wanted = cpu_s / self.budget - wall_s
-        self.pause_s = min(LONGEST_PAUSE_S, max(0.0, wanted))
+        self.pause_s = min(LONGEST_PAUSE_S, max(self.least_pause_s, wanted))
         if wanted > LONGEST_PAUSE_S and self.rate > SLOWEST:
             affordable = self.rate * self.budget * (wall_s + LONGEST_PAUSE_S) / cpu_s
             self.rate = max(SLOWEST, min(self.rate - 1, int(affordable)))
@@ -97,5 +98,5 @@ class Pace:
         """Adjust to what one sample of host and GPUs cost."""
         before = cpu_s if self._tick_cpu_s is None else self._tick_cpu_s
         self._tick_cpu_s = KEPT * before + (1 - KEPT) * cpu_s
-        share = max(LEAST_CORES, TICKS_SHARE * self.run_cores)
+        share = max(LEAST_CORES / 2, TICKS_SHARE * self.run_cores)
         self.tick_s = min(LONGEST_TICK_S, max(1.0, self._tick_cpu_s / share))

@@ -105,7 +105,7 @@ class Sampler:
         if self.stacks is None:
             return
         if now - self.begun >= LONG_RUN_S:
-            self.pace.pause_s = LONG_RUN_PAUSE_S
+            self.pace.least_pause_s = LONG_RUN_PAUSE_S
         told = self.stacks.look(now, without_pause=self.silence.silent)
         if told is not None and (
             "trouble" not in told or self._worth_telling(f"stacks {told['trouble']}", now)

@@ -57,10 +57,10 @@ class StackWatch:
             self._barred_until = self._next
             return _why(sample.trouble)
         self.pace.learn_window(sample.cpu_s, sample.wall_s)
-        self._next = now + self.pace.pause_s
-        if window.gil_only:
+        if window.gil_only:  # the next one comes at once: the newest minute must not be without stacks
             self._gil = gil_shares(window.pid, sample.stacks, sample.errors, window.seconds, window.rate)
             return None
+        self._next = now + self.pace.pause_s
         return self._told(sample)
 
     def stop(self) -> dict[str, Any] | None:

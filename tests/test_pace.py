@@ -76,3 +76,12 @@ def test_waiting_for_a_core_is_a_fight_for_cores(later: str, is_contended: bool)
     pace.hear_queue("1000000000 1000000000 10")
     pace.hear_queue(later)
     assert pace.is_contended is is_contended
+
+
+def test_a_long_run_is_looked_at_less_often_even_where_cores_are_free() -> None:
+    pace = Pace(run_cores=64.0, is_contended=False)
+    pace.learn_window(0.05, 5)
+    assert pace.pause_s == 0.0
+    pace.least_pause_s = 25.0
+    pace.learn_window(0.05, 5)
+    assert pace.pause_s == 25.0

@@ -224,47 +224,6 @@ def test_what_is_not_plain_cannot_be_told(words: str, make: Callable[[], RunStat
     assert words in str(found.sentence)
 
 
-def silent(
-    phases: dict[str, float],
-    top: float,
-    cpu_pct: float,
-    places: list[tuple[str, str, str, int]] | None = None,
-) -> Verdict:
-    """A run that spoke for ten seconds and has been silent for two minutes."""
-    state = told(split=STEP, seconds=10, gpu=GPU_IDLE)
-    for second in range(15, 130, 5):
-        data = stacks(phases, places or [], False, top)
-        state.add(RunEvent(seq=0, t=1000.0 + second, source="sampler", kind="sample-stacks", data=data))
-        state.add(
-            RunEvent(
-                seq=0, t=1000.0 + second, source="sampler", kind="sample-host", data={"cpu_pct": cpu_pct}
-            )
-        )
-    return verdict(state, "stalled", 1130.0)
-
-
-def test_a_run_that_stands_still_at_one_place_hangs() -> None:
-    found = silent({"other": 1.0}, top=1.0, cpu_pct=1.0, places=[("other", "work", "train.py", 9)])
-    assert found.kind == "hung"
-    assert "train.py:9" in str(found.sentence)
-
-
-@pytest.mark.parametrize(("top", "cpu_pct"), [(1.0, 100.0), (0.4, 1.0)], ids=["it computes", "it moves"])
-def test_silence_alone_is_no_hang(top: float, cpu_pct: float) -> None:
-    assert silent({"other": 1.0}, top, cpu_pct).kind == "unknown"
-
-
-@pytest.mark.parametrize(
-    ("phase", "kind"), [("evaluation", "evaluating"), ("saving", "saving"), ("ranks", "ranks")]
-)
-def test_silence_in_a_known_phase_is_named_after_it(phase: str, kind: str) -> None:
-    assert silent({phase: 1.0}, 1.0, 1.0).kind == kind
-
-
-def test_a_silent_run_without_stacks_is_not_called_hung() -> None:
-    assert verdict(told(split=STEP, seconds=10), "stalled", 1200.0).kind == "unknown"
-
-
 def test_the_newest_minute_counts_while_it_runs_and_the_whole_when_it_is_over() -> None:
     state = told(split=STARVED, gpu=GPU_IDLE, phases={"data": 0.7}, places=READS, seconds=600)
     for second in range(601, 700):
