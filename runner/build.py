@@ -1,4 +1,4 @@
-"""The model and its tokenizer: from the hub, a folder, an installed package, or new from a configuration.
+"""The model: from the hub, a folder, an installed package, or new from a configuration.
 
 Weights are fp32 whatever the precision of the passes. The head (and a new model) is drawn right after
 seeding.
@@ -6,7 +6,6 @@ seeding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,9 @@ from runner.hub import hub_problem
 from runner.inputs import InputError, PackageInput, package_folder, verify_files
 from runner.plan import Plan
 from runner.profile import ModelSection
-from runner.rundir import RunDir
 from runner.seed import seed_everything
 from runner.tasks import Task
 from runner.text import t
-from runner.vocabulary import SPECIAL_TOKENS, make_vocabulary
-
-PAD_TOKEN = "[PAD]"
 
 
 def model_origin(model: ModelSection) -> str:
@@ -43,63 +38,13 @@ def model_origin(model: ModelSection) -> str:
     return str(folder)
 
 
-def load_tokenizer(plan: Plan, run: RunDir, texts: Callable[[], Iterable[str]] | None = None) -> Any:
-    """Return the run's tokenizer: the copy in the run directory, else made or opened now and copied there.
-
-    ``texts`` yields the training texts, for a vocabulary made from them.
-    """
-    model = plan.profile.model
-    if run.tokenizer.is_dir():
-        return transformers.AutoTokenizer.from_pretrained(str(run.tokenizer))
-    if model.config and not model.tokenizer:
-        assert texts is not None, "a vocabulary is made before the data is"
-        tokenizer = _tokenizer_from(make_vocabulary(texts(), model.vocabulary_size), run)
-    else:
-        tokenizer = _open_tokenizer(model)
-    if tokenizer.pad_token is None:
-        tokenizer.add_special_tokens({"pad_token": PAD_TOKEN})
-    tokenizer.model_max_length = min(int(tokenizer.model_max_length), positions(model))
-    making = run.path / "tokenizer.making"
-    tokenizer.save_pretrained(str(making))
-    making.rename(run.tokenizer)
-    return transformers.AutoTokenizer.from_pretrained(str(run.tokenizer))
-
-
-def _open_tokenizer(model: ModelSection) -> Any:
-    origin = model.tokenizer or model_origin(model)
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(origin, revision=model.revision)
-        if model.task == "token-classification" and getattr(tokenizer, "add_prefix_space", None) is False:
-            # A byte-level tokenizer takes words one by one only where it puts their blank before them itself.
-            return transformers.AutoTokenizer.from_pretrained(
-                origin, revision=model.revision, add_prefix_space=True
-            )
-        return tokenizer
-    except (OSError, ValueError) as error:
-        if origin == model.hub:
-            raise _not_opened(model, error) from error
-        raise InputError(
-            t("the tokenizer {origin} cannot be opened: {why}", origin=origin, why=str(error))
-        ) from error
-
-
-def _not_opened(model: ModelSection, error: Exception) -> InputError:
+def not_opened(model: ModelSection, error: Exception) -> InputError:
+    """Return why a model cannot be opened."""
     if model.hub:
         return InputError(hub_problem("model.hub", model.hub, error))
     return InputError(
         t("the model {origin} cannot be opened: {why}", origin=model.path or model.package, why=str(error))
     )
-
-
-def _tokenizer_from(vocabulary: list[str], run: RunDir) -> Any:
-    folder = run.path / "tokenizer.vocabulary"
-    folder.mkdir(exist_ok=True)
-    path = folder / "vocab.txt"
-    path.write_text("".join(f"{token}\n" for token in vocabulary), encoding="utf-8")
-    names = dict(
-        zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIAL_TOKENS, strict=True)
-    )
-    return transformers.BertTokenizerFast(vocab=str(path), vocab_file=str(path), do_lower_case=True, **names)
 
 
 def positions(model: ModelSection) -> int:
@@ -124,7 +69,7 @@ def _config(model: ModelSection, **changes: Any) -> Any:
             model_origin(model), revision=model.revision, **changes
         )
     except (OSError, ValueError) as error:
-        raise _not_opened(model, error) from error
+        raise not_opened(model, error) from error
 
 
 def build_model(plan: Plan, task: Task, tokenizer: Any) -> tuple[torch.nn.Module, list[str]]:
@@ -142,13 +87,12 @@ def build_model(plan: Plan, task: Task, tokenizer: Any) -> tuple[torch.nn.Module
         set_dropout(config, model.dropout)
     config.pad_token_id = tokenizer.pad_token_id
     if model.config:
-        config.vocab_size = len(tokenizer)
+        config.vocab_size = tokens_needed(tokenizer)
         built = auto_class(task).from_config(config, **_attention(model))
         new = ["*"]
     else:
         built, new = _pretrained(model, config, task)
-    if len(tokenizer) > built.get_input_embeddings().weight.shape[0]:
-        built.resize_token_embeddings(len(tokenizer))
+    new = [*new, *_grown_for(tokenizer, built)]
     built = built.float()
     if model.lora is not None:
         built = with_adapters(built, model.lora, task)
@@ -156,6 +100,22 @@ def build_model(plan: Plan, task: Task, tokenizer: Any) -> tuple[torch.nn.Module
     if recomputes(plan.profile):
         checkpoint_activations(built)
     return built, new
+
+
+def tokens_needed(tokenizer: Any) -> int:
+    """Return how many rows of embeddings its ids ask for: the highest id counts, for there may be gaps between them."""
+    return max(len(tokenizer), 1 + max(tokenizer.get_vocab().values(), default=-1))
+
+
+def _grown_for(tokenizer: Any, model: Any) -> list[str]:
+    """Give the embeddings a row for every id; return which are new, as ``name[first:end]``."""
+    rows, needed = model.get_input_embeddings().weight.shape[0], tokens_needed(tokenizer)
+    if needed <= rows:
+        return []
+    model.resize_token_embeddings(needed)
+    grown = model.get_input_embeddings().weight
+    name = next(name for name, parameter in model.named_parameters() if parameter is grown)
+    return [f"{name}[{rows}:{needed}]"]
 
 
 def checkpoint_activations(model: Any) -> None:
@@ -200,20 +160,24 @@ def _attention(model: ModelSection) -> dict[str, Any]:
 
 
 def _pretrained(model: ModelSection, config: Any, task: Task) -> tuple[Any, list[str]]:
-    # transformers 4.56 renamed torch_dtype to dtype.
-    release = parse_release(transformers.__version__)
-    dtype = {"dtype" if release >= (4, 56) else "torch_dtype": torch.float32}
     try:
         built, loading = auto_class(task).from_pretrained(
             model_origin(model), config=config, revision=model.revision, ignore_mismatched_sizes=True,
-            output_loading_info=True, **dtype, **_attention(model),
+            output_loading_info=True, **in_fp32(), **_attention(model),
         )  # fmt: skip
     except (OSError, ValueError) as error:
-        raise _not_opened(model, error) from error
+        raise not_opened(model, error) from error
     mismatched = [
         entry[0] if isinstance(entry, tuple) else str(entry) for entry in loading["mismatched_keys"]
     ]
     return built, sorted({*loading["missing_keys"], *mismatched})
+
+
+def in_fp32() -> dict[str, Any]:
+    """Return what tells ``from_pretrained`` to give fp32 weights, whatever the file holds."""
+    # transformers 4.56 renamed torch_dtype to dtype.
+    release = parse_release(transformers.__version__)
+    return {"dtype" if release >= (4, 56) else "torch_dtype": torch.float32}
 
 
 def set_dropout(config: Any, probability: float) -> None:

@@ -55,6 +55,8 @@ class DataFacts(msgspec.Struct, kw_only=True):
     max_length: int
     train: PartFacts
     eval: PartFacts
+    source_bytes: dict[str, int] = {}
+    """Of the files that the rows came from: a run that is continued tells of those that changed."""
 
 
 class TokenStore(torch.utils.data.Dataset[dict[str, Any]]):

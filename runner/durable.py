@@ -68,6 +68,15 @@ def publish_folder(making: Path, target: Path) -> None:
     sync_path(target.parent)
 
 
+def publish_files(making: Path, target: Path) -> None:
+    """Give a folder of files that nobody else has a manifest for its name, once they are on the disk."""
+    for path in making.iterdir():
+        sync_path(path)
+    sync_path(making)
+    making.rename(target)
+    sync_path(target.parent)
+
+
 def discard_folder(folder: Path) -> None:
     """Remove a folder; killed half-way, what is left does not carry its name."""
     aside = folder.with_name(f".discarded-{folder.name}")

@@ -38,6 +38,11 @@ class Journal:
         if self.listener is not None and kind != "note":
             self.listener(kind, step, data)
 
+    @property
+    def is_deleted(self) -> bool:
+        """Has the file of the events been removed, and the run directory with it?"""
+        return self._writer.is_deleted
+
     def note(self, level: str, text: Text, step: int | None = None) -> None:
         """Write a note (``info``, ``warn`` or ``fail``) and say it in the log."""
         self.write("note", step, level=level, text=msgspec.to_builtins(text))

@@ -10,15 +10,16 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import torch
 
-from runner.build import load_tokenizer
+from runner.chosen import chosen_rows, heeding, training_texts
 from runner.data import DataFacts, PartFacts, Prepared
+from runner.durable import publish_files
 from runner.encoded import RowEncoder
 from runner.inputs import InputError, file_sha256
 from runner.labels import EVAL, TRAIN
@@ -26,11 +27,8 @@ from runner.language_tasks import CausalLM, MaskedLM
 from runner.packing import Packer
 from runner.plan import Plan
 from runner.profile import COUNTED
-from runner.rows import ReadingNotes, Row, as_tagged
 from runner.rundir import RunDir
-from runner.seen import RowDigest
 from runner.signals import StopRequest
-from runner.sources import source_rows
 from runner.store import Position, StoreWriter, token_notes
 from runner.survey import Survey, survey_rows
 from runner.survey_notes import survey_notes
@@ -38,16 +36,11 @@ from runner.tasks import Task, WithOwnLoss, balanced_weights, make_task
 from runner.text import Text, t
 from runner.token_cache import LAYOUT, TokenCache, cache_folder
 from runner.tokenising import Progress, Tell, read_progress, write_rows
+from runner.tokenizer import is_made_here, load_tokenizer
 from runner.user_code import import_function
-
-TOKENISE_ROWS = 512
 
 Note = Callable[[str, Text], None]
 """``note(level, sentence)``"""
-
-
-class Stopped(Exception):  # noqa: N818 (not an error)
-    """Somebody asked the run to stop before there was anything to save."""
 
 
 def prepare_data(
@@ -61,7 +54,7 @@ def prepare_data(
         InputError: data that cannot be used, or prepared data that was changed since.
         Stopped: when asked to stop meanwhile.
     """
-    facts = _read_back(plan, run)
+    facts = _read_back(plan, run, note)
     if facts is None:
         facts = _make(plan, run, note, stop, tell)
     tokenizer = load_tokenizer(plan, run)
@@ -94,7 +87,7 @@ def task_of(plan: Plan, classes: list[str], class_counts: list[int], tokenizer: 
     return make_task(name, classes, smoothing=train.label_smoothing, weights=weights)
 
 
-def _read_back(plan: Plan, run: RunDir) -> DataFacts | None:
+def _read_back(plan: Plan, run: RunDir, note: Note) -> DataFacts | None:
     path = run.data / "data.json"
     if not path.exists():
         return None
@@ -107,14 +100,22 @@ def _read_back(plan: Plan, run: RunDir) -> DataFacts | None:
                 )
     if facts.plan_digest != plan.digest:
         raise InputError(t("{path} belongs to another plan; start a new run", path=str(run.data)))
+    for source, was in facts.source_bytes.items():
+        now = source_bytes(plan).get(source, was)
+        if now != was:
+            note("warn", t("{path} was changed since the run began ({was} bytes then, {now} now): the run goes on with the rows "
+                           "it began with", path=source, was=was, now=now))  # fmt: skip
     return facts
 
 
 def _make(plan: Plan, run: RunDir, note: Note, stop: StopRequest, tell: Tell) -> DataFacts:
-    survey = survey_rows(plan.profile, source_rows)
+    survey = survey_rows(plan.profile, heeding(stop))
     for level, sentence in survey_notes(survey):
         note(level, sentence)
-    tokenizer = load_tokenizer(plan, run, lambda: _training_texts(plan, survey, stop))
+    if is_made_here(plan.profile.model):
+        # An earlier start may have made it from other texts, and broken off before it had any ids.
+        shutil.rmtree(run.tokenizer, ignore_errors=True)
+    tokenizer = load_tokenizer(plan, run, lambda: training_texts(plan, survey, stop))
     max_length = usable_length(plan, tokenizer, note)
     task = task_of(plan, survey.classes, [1] * len(survey.classes), tokenizer)
     making = run.path / "data.making"
@@ -128,7 +129,7 @@ def _make(plan: Plan, run: RunDir, note: Note, stop: StopRequest, tell: Tell) ->
         )
         facts = DataFacts(
             plan_digest=plan.digest, classes=survey.classes, has_types=has_types(plan, tokenizer),
-            max_length=max_length, train=parts["train"], eval=parts["eval"],
+            max_length=max_length, train=parts["train"], eval=parts["eval"], source_bytes=source_bytes(plan),
         )  # fmt: skip
         (making / "data.json").write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1))
     except OSError as error:
@@ -137,12 +138,18 @@ def _make(plan: Plan, run: RunDir, note: Note, stop: StopRequest, tell: Tell) ->
         raise InputError(t("{path}: no room for the prepared rows ({free} MB free); put the run on a larger disk with "
                            "--run-dir", path=str(run.path), free=shutil.disk_usage(run.path).free >> 20)) from error  # fmt: skip
     (making / "progress.json").unlink(missing_ok=True)
-    making.rename(run.data)
+    publish_files(making, run.data)
     if found is None and (why := cache.keep(key, parts, run.data)) is not None:
         note("info", why)
     for level, sentence in token_notes(facts):
         note(level, sentence)
     return facts
+
+
+def source_bytes(plan: Plan) -> dict[str, int]:
+    """Return the sizes of the files that the rows come from, where they are files of their own."""
+    data = plan.profile.data
+    return {path: Path(path).stat().st_size for path in [*data.train, *data.eval] if Path(path).is_file()}
 
 
 def _encoders(plan: Plan, tokenizer: Any, task: Task, max_length: int) -> dict[str, RowEncoder]:
@@ -214,30 +221,6 @@ def key_of(plan: Plan, run: RunDir, survey: Survey, max_length: int) -> str:
         "made_by": [LAYOUT, tokenizers.__version__, transformers.__version__],
     }
     return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
-
-
-def chosen_rows(plan: Plan, survey: Survey, fate: int, stop: StopRequest) -> Iterator[tuple[int, Row]]:
-    """Yield ``(source row, row)`` of one fate; source rows of separate held-out files count from 0 again."""
-    for part in ("train", "eval"):
-        if fate not in survey.fate[part]:
-            continue
-        digest, number = RowDigest(), -1
-        for number, row in enumerate(source_rows(plan.profile.data, part, ReadingNotes())):
-            if number % TOKENISE_ROWS == 0 and stop:
-                raise Stopped
-            digest.add(repr(row))
-            if number < len(survey.fate[part]) and survey.fate[part][number] == fate:
-                yield number, as_tagged(row) if survey.tagged else row
-        if digest != survey.digests[part]:
-            raise InputError(t("data.{part}: the rows were not the same when they were read again; "
-                               "they must come in one order, without chance", part=part))  # fmt: skip
-
-
-def _training_texts(plan: Plan, survey: Survey, stop: StopRequest) -> Iterator[str]:
-    for _, row in chosen_rows(plan, survey, TRAIN, stop):
-        yield row.text
-        if row.pair:
-            yield row.pair
 
 
 def usable_length(plan: Plan, tokenizer: Any, note: Note) -> int:

@@ -1,29 +1,19 @@
-"""Labelled texts read row by row from CSV, TSV, JSONL, Parquet, plain text or a folder of files; flat in
-memory.
-
-Files may be compressed (gzip, zstd, xz, bzip2). Their encoding is found and said; nothing is replaced or dropped in
-silence.
-"""
+"""Labelled texts, one a row, whatever file they came from; and what was met on the way to them."""
 
 from __future__ import annotations
 
-import csv
-import io
-import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
-from runner.compressed import COMPRESSED, open_bytes
-from runner.encodings import decode_bytes, detect_encoding
 from runner.inputs import InputError
 from runner.profile import DataSection
 from runner.text import printable, t
 
 Label = str | list[str] | None
+SHOWN_COLUMNS = 20
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -40,63 +30,42 @@ class NoColumnError(InputError):
     """A file without the column that was named."""
 
 
+class NotTextError(InputError):
+    """A column that holds something else than texts."""
+
+    def __init__(self, column: str, value: Any) -> None:
+        self.column, self.kind = printable(column), type(value).__name__
+        super().__init__(t("the column {column} holds {kind}, not text", column=self.column, kind=self.kind))
+
+
 class ReadingNotes:
-    """What was met while reading: encodings by count, rows that did not fit their header."""
+    """What was met while reading, and where reading is."""
 
     def __init__(self) -> None:
+        self.path, self.line = "", 0
+        """Of the row that was handed out last: where it begins, counted from 1 (in a Parquet file: its row)."""
         self.encodings: Counter[str] = Counter()
-        self.misshapen_rows = 0
+        self.misshapen_rows = self.nul_characters = self.most_lines = 0
+        self.misshapen_at = self.nul_at = self.most_lines_at = ""
+        """The first row that did not fit its header, the first zero character, the row over the most lines."""
 
+    @property
+    def place(self) -> str:
+        return f"{self.path}:{self.line}" if self.line else self.path
 
-def rows_of(paths: Sequence[Path], data: DataSection, notes: ReadingNotes) -> Iterator[Row]:
-    """Yield the rows of ``paths`` in order.
+    def at(self, path: Path) -> None:
+        """Reading has come to a file."""
+        self.path, self.line = printable(str(path)), 0
 
-    Raises:
-        InputError: a file of unknown form, without the named columns, or broken; with its path.
-    """
-    for path in paths:
-        kind = data.format if data.format != "auto" else kind_of(path)
-        yield from _READERS[kind](path, data, notes)
+    def misshapen(self) -> None:
+        """The row at this place does not fit its header."""
+        self.misshapen_rows += 1
+        self.misshapen_at = self.misshapen_at or self.place
 
-
-def kind_of(path: Path) -> str:
-    """Return the form of a file by its name; a folder is ``folders``."""
-    if path.is_dir():
-        return "folders"
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSED]
-    kinds = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
-             ".parquet": "parquet", ".txt": "text"}  # fmt: skip
-    if suffixes and suffixes[-1] in kinds:
-        return kinds[suffixes[-1]]
-    raise InputError(t("{path}: unknown kind of file; say data.format", path=printable(str(path))))
-
-
-def _open_text(path: Path, data: DataSection, notes: ReadingNotes) -> IO[str]:
-    encoding = data.encoding
-    if encoding == "auto":
-        with open_bytes(path) as file:
-            encoding = detect_encoding(file)
-    notes.encodings[encoding] += 1
-    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="")
-
-
-def _separated(path: Path, data: DataSection, notes: ReadingNotes, delimiter: str) -> Iterator[Row]:
-    csv.field_size_limit(sys.maxsize)
-    with _open_text(path, data, notes) as file:
-        reader = csv.reader(file, delimiter=delimiter)
-        header = next(reader, [])
-        text = column_index(path, header, data.text)
-        label = column_index(path, header, data.label) if data.label else None
-        pair = column_index(path, header, data.text_pair) if data.text_pair else None
-        for fields in reader:
-            if len(fields) != len(header):
-                notes.misshapen_rows += bool(fields)
-                continue
-            yield Row(
-                fields[text],
-                fields[pair] if pair is not None else "",
-                fields[label] or None if label is not None else None,
-            )
+    def lines_taken(self, count: int) -> None:
+        """The row at this place goes over so many lines."""
+        if count > self.most_lines:
+            self.most_lines, self.most_lines_at = count, self.place
 
 
 def column_index(path: Path, header: list[str], name: str) -> int:
@@ -104,11 +73,15 @@ def column_index(path: Path, header: list[str], name: str) -> int:
 
     Raises:
         NoColumnError: with the columns there are.
+        InputError: it stands there twice.
     """
-    if name in header:
-        return header.index(name)
-    found = ", ".join(printable(column) for column in header) or "-"
     shown = printable(str(path))
+    if header.count(name) == 1:
+        return header.index(name)
+    if name in header:
+        raise InputError(t("{path}: the column {name} stands in the header {count} times; which one is meant cannot be told",
+                              path=shown, name=printable(name), count=header.count(name)))  # fmt: skip
+    found = ", ".join(_shown_column(column) for column in header[:SHOWN_COLUMNS]) or "-"
     raise NoColumnError(
         t(
             "{path}: there is no column {name} (there are {found}); say data.text and data.label",
@@ -119,48 +92,38 @@ def column_index(path: Path, header: list[str], name: str) -> int:
     )
 
 
-def _csv(path: Path, data: DataSection, notes: ReadingNotes) -> Iterator[Row]:
-    return _separated(path, data, notes, ",")
-
-
-def _tsv(path: Path, data: DataSection, notes: ReadingNotes) -> Iterator[Row]:
-    return _separated(path, data, notes, "\t")
-
-
-def _jsonl(path: Path, data: DataSection, notes: ReadingNotes) -> Iterator[Row]:
-    with _open_text(path, data, notes) as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = msgspec.json.decode(line)
-            except msgspec.DecodeError as error:
-                shown = printable(str(path))
-                raise InputError(
-                    t(
-                        "{path}, line {line}: not JSON ({why}); one object a line is wanted",
-                        path=shown,
-                        line=number,
-                        why=str(error),
-                    )
-                ) from error
-            if not isinstance(record, dict):
-                notes.misshapen_rows += 1
-                continue
-            if number == 1:
-                column_index(path, list(record), data.text)
-            yield record_row(record, data)
+def _shown_column(name: str) -> str:
+    """Return a column's name as a person can tell it from another: blanks around it in quotes, not without end."""
+    short = printable(name if len(name) <= 40 else name[:40] + "...")
+    return short if name == name.strip() and name else f'"{short}"'
 
 
 def record_row(record: dict[str, Any], data: DataSection) -> Row:
-    """Return the row of one JSON, Parquet or hub record."""
-    label = record.get(data.label)
-    text, pair = record.get(data.text), record.get(data.text_pair) if data.text_pair else ""
+    """Return the row of one JSON, Parquet or hub record.
+
+    Raises:
+        NotTextError: a column holds objects, or bytes.
+    """
+    text = _plain(data.text, record.get(data.text))
+    pair = _plain(data.text_pair, record.get(data.text_pair)) if data.text_pair else ""
+    label = _plain(data.label, record.get(data.label))
     words = tuple(str(word) for word in text) if isinstance(text, (list, tuple)) else ()
     text = " ".join(words) if words else text
     return Row(
-        "" if text is None else str(text), "" if pair is None else str(pair), _label_text(label), words
+        "" if text is None or text == [] else str(text),
+        "" if pair is None else str(pair),
+        _label_text(label),
+        words,
     )
+
+
+def _plain(column: str, value: Any) -> Any:
+    """Return a value that is a text, a number, or a list of them. Raises NotTextError."""
+    parts = value if isinstance(value, (list, tuple)) else (value,)
+    for part in parts:
+        if isinstance(part, (dict, bytes, list)):
+            raise NotTextError(column, part)
+    return value
 
 
 def as_tagged(row: Row) -> Row:
@@ -184,46 +147,3 @@ def _scalar(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
-
-
-def _parquet(path: Path, data: DataSection, notes: ReadingNotes) -> Iterator[Row]:
-    import pyarrow.parquet  # type: ignore[import-untyped]
-
-    file = pyarrow.parquet.ParquetFile(path)
-    wanted = [name for name in (data.text, data.text_pair, data.label) if name]
-    for name in wanted:
-        column_index(path, list(file.schema_arrow.names), name)
-    for batch in file.iter_batches(batch_size=1024, columns=wanted):
-        for record in batch.to_pylist():
-            yield record_row(record, data)
-
-
-def _text(path: Path, data: DataSection, notes: ReadingNotes) -> Iterator[Row]:
-    with _open_text(path, data, notes) as file:
-        for line in file:
-            if not data.label:
-                yield Row(line.rstrip("\r\n"), "", None)
-                continue
-            label, tab, text = line.rstrip("\r\n").partition("\t")
-            if not tab:
-                notes.misshapen_rows += bool(line.strip())
-                continue
-            yield Row(text, "", label or None)
-
-
-def _folders(path: Path, data: DataSection, notes: ReadingNotes) -> Iterator[Row]:
-    """``folder/label/any.txt``: sorted by name, so that the order is the same on every machine."""
-    for file in sorted(path.glob("*/*.txt"), key=lambda found: found.relative_to(path).as_posix()):
-        text, encoding = decode_bytes(file.read_bytes())
-        notes.encodings[encoding] += 1
-        yield Row(text, "", file.parent.name)
-
-
-_READERS = {
-    "csv": _csv,
-    "tsv": _tsv,
-    "jsonl": _jsonl,
-    "parquet": _parquet,
-    "text": _text,
-    "folders": _folders,
-}

@@ -76,6 +76,7 @@ class Saver:
         needed = sum(tensor.nbytes for part in (copy.model, copy.optimizer) for tensor in part.values())
         free, path, size, error = 0, "", 0, ""
         try:
+            self.run.checkpoints.mkdir(exist_ok=True)  # someone short of space may have removed it whole
             free = shutil.disk_usage(self.run.checkpoints).free
             if free < needed * 1.05 + 2**20:
                 raise OSError(28, "not enough free space for a checkpoint")
@@ -106,7 +107,7 @@ class Saver:
     def _write(self, copy: Copy) -> tuple[str, int]:
         making, target = self._making(copy.state.windows_done), self.run.checkpoint(copy.state.windows_done)
         shutil.rmtree(making, ignore_errors=True)
-        making.mkdir(parents=True)
+        making.mkdir()
         checkpoint.write_tensors(making / MODEL, copy.model)
         checkpoint.write_tensors(making / OPTIMIZER, copy.optimizer)
         (making / STATE).write_bytes(msgspec.json.format(msgspec.json.encode(copy.state), indent=1))

@@ -1,4 +1,5 @@
-"""SIGTERM, SIGINT and SIGHUP as a flag, read between steps; a second SIGINT leaves at once."""
+"""SIGTERM, SIGINT and SIGHUP as a flag, read between steps; a second SIGINT leaves at once. What whoever started us had
+ignored (nohup: SIGHUP) stays ignored."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class StopRequest:
         """Take over the stop signals of this process; a flag is all that the handler sets."""
         stop = cls()
         for number in STOP_SIGNALS:
-            signal.signal(number, stop._on_signal)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, stop._on_signal)
         return stop
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from runner.hub import hub_rows
 from runner.inputs import InputError, PackageInput, package_folder, tree_sha256, verify_files
 from runner.profile import DataSection
-from runner.rows import ReadingNotes, Row, column_index, record_row, rows_of
+from runner.readers import rows_of
+from runner.rows import ReadingNotes, Row, column_index, record_row
 from runner.text import t
 from runner.user_code import import_function
 
@@ -16,7 +19,7 @@ from runner.user_code import import_function
 def source_rows(data: DataSection, part: str, notes: ReadingNotes) -> Iterator[Row]:
     """Yield every row of a part, from the hub, a function or local files, each time in the same order."""
     if data.function:
-        yield from function_rows(data, part)
+        yield from function_rows(data, part, notes)
     elif data.hub:
         yield from hub_rows(data, part)
     else:
@@ -52,19 +55,32 @@ def local_rows(data: DataSection, part: str, notes: ReadingNotes) -> Iterator[Ro
         yield from rows_of([Path(path) for path in paths], data, notes)
 
 
-def function_rows(data: DataSection, part: str) -> Iterator[Row]:
+def function_rows(data: DataSection, part: str, notes: ReadingNotes) -> Iterator[Row]:
     """Yield what the user's own function yields for the split of this part.
 
     Raises:
-        InputError: it cannot be imported, or yields something else than dicts with the named columns.
+        InputError: it cannot be imported, fails, or yields something else than dicts with the named columns.
     """
     split = data.train_split if part == "train" else data.eval_split
-    for number, record in enumerate(import_function("data.function", data.function)(split)):
+    notes.at(Path(data.function))
+    for number, record in enumerate(_records(data.function, split, notes), start=1):
+        notes.line = number
         if not isinstance(record, dict):
             raise InputError(
                 t("data.function: {name} is to yield dicts, not {kind}",
                   name=data.function, kind=type(record).__name__)
             )  # fmt: skip
-        if number == 0:
+        if number == 1:
             column_index(Path(data.function), list(record), data.text)
         yield record_row(record, data)
+
+
+def _records(name: str, split: str, notes: ReadingNotes) -> Iterator[Any]:
+    """Yield what the function yields; where it fails, say after which row."""
+    function = import_function("data.function", name)
+    try:
+        yield from function(split)
+    except Exception as error:  # whatever the user's code does
+        traceback.print_exc()
+        raise InputError(t("data.function: {name} failed after {rows} {rows:row|rows}: {why} (where in it: trainer.log)", name=name,
+                           rows=notes.line, why=f"{type(error).__name__}: {error}"[:500])) from error  # fmt: skip

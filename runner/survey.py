@@ -127,7 +127,10 @@ def survey_rows(profile: Profile, source: Source) -> Survey:
     survey.read("train", profile.data, source, TRAIN)
     if profile.data.eval or profile.data.eval_split:
         survey.read("eval", profile.data, source, EVAL)
-    survey.classes = find_classes(profile, survey)
+    _refuse_unusable(survey)
+    survey.classes = find_classes(
+        profile, survey, lambda part, row: place_of(profile.data, source, part, row)
+    )
     if not survey.counts["eval"].rows:
         _hold_out(profile, survey)
     _limit(profile, survey, TRAIN, profile.data.train_limit)
@@ -136,6 +139,26 @@ def survey_rows(profile: Profile, source: Source) -> Survey:
         if not survey.count(fate):
             raise InputError(t("data.{part}: no usable row is left", part=name))
     return survey
+
+
+def _refuse_unusable(survey: Survey) -> None:
+    """Raise InputError where there are no rows, or hardly one fits: what is left is not what the file was meant to hold."""
+    rows = sum(counts.rows for counts in survey.counts.values())
+    misshapen, first = survey.notes.misshapen_rows, survey.notes.misshapen_at
+    if misshapen > rows:
+        raise InputError(t("{count} rows do not have the columns of their header and {rows} {rows:has|have} (the first that does not: "
+                           "{place}): is it another separator, or a quote too many?", count=misshapen, rows=rows, place=first))  # fmt: skip
+    if not survey.counts["train"].rows:
+        raise InputError(t("data.train: there are no rows in it"))
+
+
+def place_of(data: DataSection, source: Source, part: str, row: int) -> str:
+    """Return where a source row stands (file and line), by reading up to it once more."""
+    notes = ReadingNotes()
+    for number, _ in enumerate(source(data, part, notes)):
+        if number == row:
+            return notes.place
+    return ""
 
 
 def _hold_out(profile: Profile, survey: Survey) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection
 import msgspec
 import torch
 
+from runner.chosen import Stopped
 from runner.data import Prepared
 from runner.inputs import InputError
-from runner.prepare import Stopped
 from runner.ranks import Ranks
-from runner.sharded import put
+from runner.sharded import put, whole_shape
 from runner.signals import StopRequest
 from runner.text import t
 
@@ -39,11 +39,11 @@ def share_weights(
     tensors: dict[str, torch.Tensor], model: torch.nn.Module, left_out: Collection[str], ranks: Ranks
 ) -> None:
     """Put rank 0's whole ``tensors`` in place on all ranks, one after another. Raises RuntimeError: other weights."""
-    places = {name: place for name, place in model.state_dict().items() if name not in left_out}
+    places = {name: place for name, place in model.state_dict(keep_vars=True).items() if name not in left_out}
     missing, unknown = places.keys() - tensors.keys(), tensors.keys() - places.keys()
     if wrong := ranks.told(sorted(missing | unknown)):
         raise RuntimeError(f"the weights are not those of this model: {', '.join(wrong[:5])}")
     for name, place in places.items():
-        full = tensors[name] if ranks.is_first else torch.empty(place.shape, dtype=place.dtype)
+        full = tensors[name] if ranks.is_first else torch.empty(whole_shape(place), dtype=place.dtype)
         ranks.fill(full)
         put(full, place)

@@ -72,7 +72,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 def stopped_run(whole: RunDir, tmp_path: Path) -> RunDir:
     """A run stopped after 12 steps, with checkpoints of steps 10 and 12."""
     run = make_run(tmp_path, [f"data.train={whole.path.parent / 'rows.csv'}"], "run")
-    assert train(run, stop=StopAfter(17)) == 143
+    assert train(run, stop=StopAfter(18)) == 143
     assert len(checkpoint_folders(run)) == 2
     return run
 
@@ -109,7 +109,7 @@ def test_all_checkpoints_damaged_begins_again_and_says_so(whole: RunDir, tmp_pat
 def test_a_damaged_newer_checkpoint_pushes_no_good_one_out(whole: RunDir, tmp_path: Path) -> None:
     """Step 12 is damaged and one is kept: what is saved from step 0 on is older by its number, and good."""
     run = make_run(tmp_path, [f"data.train={whole.path.parent / 'rows.csv'}", "train.keep_last=1"], "run")
-    assert train(run, stop=StopAfter(17)) == 143
+    assert train(run, stop=StopAfter(18)) == 143
     for _, folder in checkpoint_folders(run):
         flip(folder / "model.safetensors")
     assert train(run, resume=True, stop=StopAfter(9)) == 143

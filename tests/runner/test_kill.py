@@ -3,14 +3,9 @@ killed."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import signal
-import sys
-import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,60 +15,10 @@ from runner.checkpoint import checkpoint_folders
 from runner.durable import what_is_wrong
 from runner.rundir import RunDir
 from runner.session import take_lock
+from tests.runner.killing import start, wait_for_step
 from tests.runner.tiny import events, final_hash, last_losses, make_run, outcome, train
 
 pytestmark = pytest.mark.train
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Any]:
-    """A process that has torch imported and forks a trainer at once; one thread, so that forking is safe."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        patch.setenv(
-            "PYTHONPATH", str(Path(__file__).parents[2])
-        )  # Python 3.11's fork server ignores sys.path
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["tests.runner.preload"])
-        yield context
-
-
-def child(path: str, resume: bool, kill_at_call: int) -> None:
-    """Train; with ``kill_at_call`` n, die just before the n-th file operation of the checkpoint thread."""
-    from runner.session import run_session
-    from runner.signals import StopRequest
-
-    calls = 0
-
-    def count(event: str, arguments: tuple[Any, ...]) -> None:
-        nonlocal calls
-        if (
-            event.split(".")[0] in ("open", "os", "shutil")
-            and threading.current_thread().name == "checkpoint"
-        ):
-            calls += 1
-            if calls == kill_at_call:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    if kill_at_call:
-        sys.addaudithook(count)
-    sys.exit(run_session(path, resume, StopRequest.install()))
-
-
-def start(server: Any, run: RunDir, resume: bool = False, kill_at_call: int = 0) -> Any:
-    process = server.Process(target=child, args=(str(run.path), resume, kill_at_call))
-    process.start()
-    return process
-
-
-def wait_for_step(run: RunDir, step: int) -> None:
-    """Return when the trainer has written that step; a minute is more than any of these runs lasts."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        if any((event.step or 0) >= step for event in events(run, "step")):
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"step {step} never came")
 
 
 LONGER = ["train.epochs=3", "train.checkpoint_every=4", "train.evaluate_every=7"]

@@ -16,7 +16,8 @@ from runner.encodings import decode_bytes, detect_encoding
 from runner.inputs import InputError
 from runner.labels import EVAL, TRAIN
 from runner.profile import DataSection, Profile, load_profile
-from runner.rows import ReadingNotes, Row, rows_of
+from runner.readers import rows_of
+from runner.rows import ReadingNotes, Row
 from runner.seen import SeenTexts, text_key
 from runner.sources import local_rows
 from runner.survey import Survey, survey_rows
@@ -198,7 +199,7 @@ def test_held_out_texts_that_are_trained_on_are_said(tmp_path: Path) -> None:
     [
         ("a,1\nb,1\nc,1\n", [], "nothing to learn"),
         (TWENTY, ['data.labels=["0"]'], "unknown label"),
-        ("", [], "nothing to learn"),
+        ("", [], "there are no rows"),
     ],
     ids=["one class", "a label outside the list", "no rows"],
 )
@@ -210,7 +211,7 @@ def test_labels_that_cannot_be_learnt_are_refused(
 
 
 def test_a_regression_label_that_is_no_number_is_said_with_its_row(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="row 20: the label much is not a number"):
+    with pytest.raises(InputError, match=":22: the label much is not a number"):
         surveyed(tmp_path, TWENTY + "a text,much\n", "model.task=regression")
 
 

@@ -14,10 +14,11 @@ import numpy
 import pytest
 
 from runner import tokenising
+from runner.chosen import Stopped
 from runner.encoded import Chunk, Encoded
 from runner.inputs import InputError, file_sha256
 from runner.plan import decode_plan
-from runner.prepare import Stopped, prepare_data
+from runner.prepare import prepare_data
 from runner.rundir import RunDir
 from runner.signals import StopRequest
 from runner.store import StoreWriter

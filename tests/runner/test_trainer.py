@@ -133,6 +133,15 @@ GEOMETRIES = {
     "masked language model, two workers": ["model.task=masked-lm", "train.workers=2"],
     "causal language model": ["model.task=causal-lm", GPT2],
     "early stopping": ["train.patience=9", "train.evaluate_every=3", "train.restore_best=true"],
+    "class weights, smoothing, early stopping, two workers, bf16": [
+        "train.class_weights=balanced",
+        "train.label_smoothing=0.1",
+        "train.patience=3",
+        "train.evaluate_every=3",
+        "train.restore_best=true",
+        "train.workers=2",
+        "train.precision=bf16",
+    ],
 }
 
 
