@@ -15,13 +15,16 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from packaging.version import Version
 
 from runner.inputs import InputError
 from runner.optim import make_optimizer
 from runner.plan import Plan
 from runner.text import t
 
-DEFAULT_STAGE = 2
+KNOWN = ((0, 16), (0, 20))
+"""From the first to before the second: where a rank's part of the gradients lies is no promise of DeepSpeed's."""
+COMMAND = "pip install 'deepspeed>=0.16,<0.20'"
 BUCKET = 50_000_000
 """Gradients exchanged at a time: DeepSpeed's own 500 million would take 2 GB of fp32 on each card."""
 NEVER = 1 << 40
@@ -32,28 +35,26 @@ def imported() -> ModuleType:
     """Return deepspeed, which says nothing below a warning, and that on stderr.
 
     Raises:
-        InputError: it is not installed, or cannot be imported here.
+        InputError: it is not installed, cannot be imported here, or is of a release whose inside is not known.
     """
     with contextlib.redirect_stdout(sys.stderr):
         try:
             import deepspeed
-        except (
-            Exception
-        ) as error:  # it looks at compilers and cards while it is imported, and fails in many ways
+        except Exception as error:  # it looks at compilers and cards when imported, and fails in many ways
             raise InputError(
                 t("parallel.strategy = \"deepspeed\" needs deepspeed, which cannot be imported ({why}); install it with: {command}",
-                  why=f"{type(error).__name__}: {error}"[:300], command="pip install 'deepspeed>=0.16,<0.20'")
+                  why=f"{type(error).__name__}: {error}"[:300], command=COMMAND)
             ) from error  # fmt: skip
+    release = Version(deepspeed.__version__).release[:2]
+    if not KNOWN[0] <= release < KNOWN[1]:
+        raise InputError(t("deepspeed {version}: this runner looks at gradients inside it, and knows other releases; install one with: {command}",
+                           version=deepspeed.__version__, command=COMMAND))  # fmt: skip
     for handler in logging.getLogger("DeepSpeed").handlers:
         if isinstance(handler, logging.StreamHandler):
             handler.setStream(sys.stderr)
     logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
     module: ModuleType = deepspeed
     return module
-
-
-def stage_of(plan: Plan) -> int:
-    return plan.profile.parallel.zero_stage or DEFAULT_STAGE
 
 
 def started(model: Any, device: torch.device, plan: Plan) -> Any:
@@ -85,7 +86,7 @@ def config_of(plan: Plan, device: torch.device) -> dict[str, Any]:
         "reduce_bucket_size": BUCKET,
         "allgather_bucket_size": BUCKET,
         **own,
-        "stage": stage_of(plan),
+        "stage": plan.profile.parallel.stage,
     }
     for part, is_away in (
         ("offload_optimizer", offload != "none"),
@@ -110,7 +111,7 @@ def config_of(plan: Plan, device: torch.device) -> dict[str, Any]:
 
 def refuse(plan: Plan) -> None:
     """Raise InputError for what does not go with DeepSpeed here, each named."""
-    settings, stage = plan.settings, stage_of(plan)
+    settings, stage = plan.settings, plan.profile.parallel.stage
     asked = {
         "train.compile": bool(settings.compile),
         'train.precision = "fp16" (take bf16 or fp32)': settings.precision == "fp16",

@@ -24,7 +24,7 @@ import msgspec
 # run-started    device, precision, steps_total, epochs, samples_total, resumed_from_step (absent: fresh), model, torch,
 #                parameters, pid, hostname, world_size (processes that train together; absent: one, or not told)
 #                Of several processes each writes trainer-RANK.jsonl; its samples and tokens are its own.
-#                rank, local_rank, strategy ("ddp" "fsdp"), threads; in step's split also wait: for the slowest one's passes
+#                rank, local_rank, strategy ("ddp" "fsdp" "deepspeed"), threads; in step's split also wait: for the slowest one's passes
 # preparing      what ("tokenising"), part ("train" "eval"), rows, rows_total, tokens, seconds, rows_per_s, characters_per_s,
 #                eta_seconds (of this part; absent or null: not known)
 # step           loss, lr, grad_norm, samples, tokens, padded_tokens, epoch, seconds, split {data, forward, backward, optimizer}

@@ -195,6 +195,9 @@ class TrainSection(msgspec.Struct, frozen=True, kw_only=True):
     """With ``skip`` and ``rollback``: more of them in a row than this halt the run after all."""
 
 
+DEFAULT_STAGE = 2
+
+
 class ParallelSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[parallel]``: how several processes share the work, where the run is started with more than one."""
 
@@ -215,6 +218,11 @@ class ParallelSection(msgspec.Struct, frozen=True, kw_only=True):
     """With how many processes the run must be started, as such a file says; 0: any number."""
     unused: list[str] = []
     """What of such files has no effect here, filled in when they are read."""
+
+    @property
+    def stage(self) -> int:
+        """ZeRO's stage, where the strategy is ``deepspeed``."""
+        return self.zero_stage or DEFAULT_STAGE
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import ModuleType
 
 import pytest
 import torch
@@ -18,6 +19,14 @@ pytestmark = pytest.mark.train
 def test_without_deepspeed_the_way_to_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "deepspeed", None)
     with pytest.raises(InputError, match="pip install"):
+        imported()
+
+
+def test_a_release_whose_inside_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = ModuleType("deepspeed")
+    other.__version__ = "0.20.1"  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "deepspeed", other)
+    with pytest.raises(InputError, match="knows other releases"):
         imported()
 
 
