@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from doctor.pace import starting_rate
 from doctor.pyspy import Sample, Window
-from doctor.stacks import hottest, starting_rate, where_time_goes
+from doctor.stacks import hottest, where_time_goes
 from runner.dumps import frames_of_dump, where_in
 from runner.phases import is_exchange
 from runner.rank_record import RankLeft, read_ranks, stack_file

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from doctor.pace import starting_rate as starting_rate
 from runner.phases import is_data_parallel, is_exchange, own_place, phase_of, waits_for_work
 from runner.strings import printable
 from runner.text import Text, t
@@ -123,7 +122,7 @@ def hottest(stacks: Sequence[Stack], limit: int = 12) -> list[dict[str, Any]]:
     others = [
         entry
         for group in groups.values()
-        if not _only_waits(group)
+        if not only_waits(group)
         for entry in _entries(group, instants, root)[:3]
     ]
     others.sort(key=lambda entry: -entry["self_share"])
@@ -141,7 +140,8 @@ def _instants(stacks: Iterable[Stack]) -> dict[int, int]:
     return instants
 
 
-def _only_waits(group: Sequence[Stack]) -> bool:
+def only_waits(group: Sequence[Stack]) -> bool:
+    """Return whether a side thread does nothing but wait, of all looks at it."""
     if group[0].is_main:
         return False
     waiting = sum(s.count for s in group if s.frames[-1].file.endswith(_WAITING))

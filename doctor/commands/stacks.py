@@ -15,6 +15,7 @@ from runner.text import t
 
 if TYPE_CHECKING:
     from doctor.pyspy import Sample
+    from doctor.rank_stacks import RankStack
     from doctor.stack_groups import Group
 
 FORMS = ("text", "svg", "speedscope", "collapsed")
@@ -42,17 +43,40 @@ def run(namespace: argparse.Namespace) -> int:
 
     if not 1 <= namespace.seconds <= LONGEST_S:
         raise CommandError(t("--seconds takes a whole number from 1 to {most}", most=LONGEST_S), Exit.USAGE)
+    form = namespace.format or _SUFFIXES.get(namespace.output.suffix if namespace.output else "", "text")
+    if form == "text" and (ranks := _ranks_of(namespace.target, namespace.seconds)):
+        _deliver("\n".join(_rank_page(ranks)) + "\n", namespace.output)
+        return Exit.OK
     pid = _pid_of(namespace.target)
     sample, groups = service.record_stacks(pid, namespace.seconds)
     if sample.trouble:
         raise CommandError(
             t("no stacks of process {pid}: {why}", pid=pid, why=say(sample.trouble.why)), Exit.COULD_NOT_LOOK
         )
-    form = namespace.format or _SUFFIXES.get(namespace.output.suffix if namespace.output else "", "text")
     _deliver(_formed(form, pid, namespace.seconds, sample, groups), namespace.output)
     if sample.errors:
         print(say(t("{count} {count:look|looks} failed or were torn", count=sample.errors)), file=sys.stderr)
     return Exit.OK
+
+
+def _ranks_of(target: str, seconds: int) -> list[RankStack]:
+    """Return where the processes of a run stand, now or at its end; none where one process trains, or a process was named."""
+    from doctor import service
+
+    if target.isdecimal():
+        return []
+    try:
+        return service.rank_stacks(target, seconds)
+    except FileNotFoundError as error:
+        raise CommandError(no_such_run(target, error), Exit.USAGE) from None
+
+
+def _rank_page(ranks: Sequence[RankStack]) -> list[str]:
+    from doctor.render.layout import columns
+    from doctor.render.rank_stacks_text import rank_stack_lines
+    from doctor.render.run_text import cut
+
+    return [cut(line, columns(sys.stdout)) for line in rank_stack_lines(ranks)]
 
 
 def _formed(form: str, pid: int, seconds: int, sample: Sample, groups: Sequence[Group]) -> str:

@@ -1,4 +1,4 @@
-"""Stacks as a picture: an icicle of each process's main thread, outermost call on top. One file, no script, nothing fetched."""
+"""Stacks as a picture: an icicle of each thread that does more than wait, outermost call on top. One file, no script, nothing fetched."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from doctor.call_tree import widths_of
+from doctor.render.stack_forms import frame_name, owner_of
 from doctor.stack_groups import Group
-from doctor.stacks import Frame, Stack
+from doctor.stacks import Frame, Stack, only_waits
 
 WIDTH, ROW = 1200, 18
 LETTER = 6.6
@@ -38,15 +39,20 @@ def flame_svg(groups: Sequence[Group], title: str) -> str:
 
 
 def _panels(groups: Sequence[Group]) -> Iterator[tuple[str, list[Stack]]]:
+    """Yield each process's main thread and the side threads that do more than wait, the trainer's first."""
     for group in groups:
-        mains: dict[int, list[Stack]] = {}
+        threads: dict[tuple[int, int], list[Stack]] = {}
         for stack in group.stacks:
-            if stack.is_main and stack.frames:
-                mains.setdefault(stack.pid, []).append(stack)
-        for pid, stacks in sorted(mains.items(), key=lambda item: item[0] != group.pid):
-            role = "trainer" if pid == group.pid else "child"
-            looks = sum(stack.count for stack in stacks)
-            yield f"{group.name} {role} {pid}: {looks} looks".strip(), stacks
+            if stack.frames:
+                threads.setdefault((stack.pid, stack.thread_id), []).append(stack)
+        ordered = sorted(
+            threads.values(), key=lambda stacks: (stacks[0].pid != group.pid, not stacks[0].is_main)
+        )
+        for stacks in ordered:
+            if not only_waits(stacks):
+                looks = sum(stack.count for stack in stacks)
+                heading = " / ".join(owner_of(group, stacks[0]))
+                yield f"{heading}: {looks} looks", stacks
 
 
 def _boxes(stacks: Sequence[Stack]) -> Iterator[tuple[int, float, float, Frame, float]]:
@@ -57,7 +63,7 @@ def _boxes(stacks: Sequence[Stack]) -> Iterator[tuple[int, float, float, Frame, 
 
 
 def _box(x: float, y: float, width: float, frame: Frame, share: float) -> str:
-    words = f"{frame.function} ({frame.file}:{frame.line})"
+    words = frame_name(frame)
     room = int((width - 6) / LETTER)
     shown = words if len(words) <= room else words[: room - 1] + "…" if room > 3 else ""
     label = f'<text x="{x + 3:.1f}" y="{y + 12.5:.1f}">{escape(shown)}</text>' if shown else ""

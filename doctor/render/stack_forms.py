@@ -19,7 +19,7 @@ def collapsed(groups: Sequence[Group]) -> str:
     lines = Counter[str]()
     for group in groups:
         for stack in group.stacks:
-            names = [*_owner(group, stack), *(frame_name(frame) for frame in stack.frames)]
+            names = [*owner_of(group, stack), *(frame_name(frame) for frame in stack.frames)]
             lines[";".join(name.replace(";", ":") for name in names)] += stack.count
     return "".join(f"{line} {count}\n" for line, count in lines.items())
 
@@ -30,7 +30,7 @@ def speedscope(groups: Sequence[Group], rate: int, name: str) -> str:
     threads: dict[tuple[str, ...], list[Stack]] = {}
     for group in groups:
         for stack in group.stacks:
-            threads.setdefault(_owner(group, stack), []).append(stack)
+            threads.setdefault(owner_of(group, stack), []).append(stack)
     profiles = [_profile(" / ".join(owner), stacks, frames, rate) for owner, stacks in threads.items()]
     shared = [{"name": frame.function, "file": frame.file, "line": frame.line} for frame in frames]
     tree = {
@@ -50,7 +50,8 @@ def _profile(name: str, stacks: Sequence[Stack], frames: dict[Frame, int], rate:
             "samples": samples, "weights": weights}  # fmt: skip
 
 
-def _owner(group: Group, stack: Stack) -> tuple[str, ...]:
+def owner_of(group: Group, stack: Stack) -> tuple[str, ...]:
+    """Return whose stack it is, from the whole to the part: rank, process, thread."""
     process = [group.name] if group.name else []
     role = "trainer" if stack.pid == group.pid else "child"
     thread = "main thread" if stack.is_main else stack.thread or f"thread {stack.thread_id}"
