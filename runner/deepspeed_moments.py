@@ -22,7 +22,8 @@ class ZeroMoments:
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        return self._inner.param_groups
+        groups: list[dict[str, Any]] = self._inner.param_groups
+        return groups
 
     @property
     def state(self) -> Any:

@@ -20,5 +20,9 @@ lint-imports
 python -m pytest -q -n 2 -m "not train" --cov --cov-report= "${@:2}"
 if [ "${1:-all}" != fast ]; then
     python -m pytest -q -n 2 --dist loadfile -m train --cov --cov-append --cov-report= "${@:2}"
+    # Last, and gone afterwards: where DeepSpeed is, transformers imports it at each save.
+    "$PY" -m pip install -q -c constraints.txt -e '.[deepspeed]'
+    python -m pytest -q tests/parallel/test_deepspeed.py --cov --cov-append --cov-report=
+    "$PY" -m pip uninstall -q -y deepspeed
 fi
 python -m coverage report --skip-covered --fail-under="${COVERAGE_FLOOR:-70}" | tail -n 40

@@ -30,7 +30,7 @@ def test_a_release_whose_inside_is_not_known_is_refused(monkeypatch: pytest.Monk
         imported()
 
 
-class TwoHeads(torch.nn.Module):
+class TwoHeads(torch.nn.Module):  # type: ignore[misc]  # torch is not followed
     def __init__(self) -> None:
         super().__init__()
         self.used, self.spare = torch.nn.Linear(4, 2), torch.nn.Linear(4, 2)
