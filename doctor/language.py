@@ -5,17 +5,16 @@ from __future__ import annotations
 import gettext
 import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from runner.strings import fill, translated_fields
 
+TYPE_CHECKING = False  # typing, pathlib and what they bring would double the time of `doctor --help`
 if TYPE_CHECKING:
     from runner.text import Text
 
 LANGUAGES = ("en", "zh")
 _CATALOGUES = {"zh": "zh_CN"}
-_LOCALE_DIR = Path(__file__).parent / "locale"
+_LOCALE_DIR = os.path.join(os.path.dirname(__file__), "locale")  # noqa: PTH118, PTH120
 
 _current = "en"
 _translations: gettext.NullTranslations = gettext.NullTranslations()

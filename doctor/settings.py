@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
-import json
 import os
-from pathlib import Path
 
 
-def settings_path() -> Path:
+def settings_path() -> str:
     """Return the settings file: ``DOCTOR_CONFIG_DIR``, else XDG's config folder."""
-    # Spelled out rather than through platformdirs: this runs before `doctor --help`.
+    # Spelled out rather than through platformdirs and pathlib: this runs before `doctor --help`.
     home = os.environ.get("DOCTOR_CONFIG_DIR") or (
         (os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")) + "/rundoctor"  # noqa: PTH111
     )
-    return Path(home) / "settings.json"
+    return f"{home}/settings.json"
 
 
 def read_setting(name: str) -> str | None:
     """Return a saved setting; None when it was never saved or cannot be read."""
-    try:
-        saved = json.loads(settings_path().read_text("utf-8"))
-    except (OSError, ValueError):
-        return None
-    value = saved.get(name) if isinstance(saved, dict) else None
+    value = _saved().get(name)
     return value if isinstance(value, str) else None
+
+
+def _saved() -> dict[str, object]:
+    try:
+        with open(settings_path(), encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, ValueError):
+        return {}
+    import json
+
+    try:
+        saved = json.loads(text)
+    except ValueError:
+        return {}
+    return saved if isinstance(saved, dict) else {}
 
 
 def save_setting(name: str, value: str) -> None:
     """Save a setting. Raises OSError where the home cannot be written."""
-    path = settings_path()
-    try:
-        saved = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        saved = {}
-    saved = {**(saved if isinstance(saved, dict) else {}), name: value}
+    import json
+    from pathlib import Path
+
+    path = Path(settings_path())
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(saved, indent=1), "utf-8")
-    os.replace(temporary, path)  # noqa: PTH105
+    temporary.write_text(json.dumps({**_saved(), name: value}, indent=1), "utf-8")
+    temporary.replace(path)

@@ -248,9 +248,9 @@ def test_help_needs_no_folder(tmp_path: Path) -> None:
 
 def test_ctrl_c_before_the_verb_runs_is_quiet() -> None:
     code = (
-        "import sys, doctor.commands as c\n"
+        "import sys, doctor.commands as c, doctor.commands.parser as p\n"
         "def stopped(*_): raise KeyboardInterrupt\n"
-        "c.build_parser = stopped\n"
+        "p.build_parser = stopped\n"
         "sys.exit(c.main(['check']))"
     )
     done = subprocess.run(

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from doctor.commands import VERBS, build_parser
+from doctor.commands import VERBS
+from doctor.commands.parser import build_parser
 from doctor.probes import Context, read_facts
 
 

@@ -79,45 +79,6 @@ VERBS: dict[str, tuple[str, str]] = {
 NEED_NO_FOLDER = ("help", "hook", "completion", "journal", "undo")
 
 
-def build_parser(verb: str | None, language: str, alone: bool = False) -> argparse.ArgumentParser:
-    """Return the parser with every verb named and only ``verb``'s own options loaded (None: every verb's).
-
-    ``alone``: ``verb`` is the first word, so no other can be meant and none is named. Naming them all takes longer
-    than any other part of the parser.
-    """
-    from doctor import __version__
-
-    parser = argparse.ArgumentParser(
-        prog=_program_name(),
-        description=(
-            "Run it the moment you are on a rented GPU machine. Without a verb, in a terminal: the full-screen view."
-            if language == "en"
-            else "登录租来的 GPU 机器后第一件事就运行它。在终端里不带子命令运行时，打开全屏界面。"
-        ),
-    )
-    parser.add_argument("--version", action="version", version=f"rundoctor {__version__}")
-    parser.add_argument("--lang", choices=("en", "zh"), help="English / 简体中文")
-    if verb in ("", None):
-        from doctor.commands import view
-
-        view.configure(parser)
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", prog=parser.prog)
-    for name in (verb,) if verb and alone else VERBS:
-        line = VERBS[name][1 if language == "zh" else 0]
-        sub = verbs.add_parser(
-            name, help=line, description=line[:1].upper() + line[1:] + ("." if language == "en" else "。")
-        )
-        sub.add_argument("--lang", choices=("en", "zh"), default=argparse.SUPPRESS, help="English / 简体中文")
-        if verb in (None, name):
-            importlib.import_module(f"doctor.commands.{name}").configure(sub)
-    return parser
-
-
-def _program_name() -> str:
-    name = os.path.basename(sys.argv[0]) if sys.argv else ""  # noqa: PTH119 - pathlib is not needed for --help
-    return name if name in ("doctor", "rundoctor") else "doctor"
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. Every expected trouble is one line on stderr."""
     try:
@@ -134,6 +95,8 @@ def _main(argv: Sequence[str] | None) -> int:
     if verb == "check" and argv is None:
         gc.disable()  # it lives a quarter of a second in 30 MB; looking for cycles is a tenth of that
     language = _language(arguments)
+    from doctor.commands.parser import build_parser
+
     parser = build_parser(verb, language, arguments[:1] == [verb])
     in_terminal = sys.stdout.isatty() and sys.stdin.isatty()
     if not arguments and in_terminal and _has_folder():

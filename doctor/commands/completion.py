@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from doctor.commands import CommandError, Exit, build_parser
+from doctor.commands import CommandError, Exit
+from doctor.commands.parser import build_parser
 from doctor.language import current_language, say
 
 
