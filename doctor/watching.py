@@ -15,7 +15,7 @@ from doctor.run_ends import first_and_last
 from doctor.trainer_pid import is_written_here, trainer_alive
 from doctor.writer_clock import WriterClock
 from runner.damage import damage_of
-from runner.events import EventFollower
+from runner.events import EventFollower, whole
 from runner.rundir import RunDir, is_run, runs_home
 from runner.state import RunState, fold, state_as_dict
 from runner.text import Text, t
@@ -164,6 +164,8 @@ class RunSummary:
     """Of the newest evaluation."""
     damage: tuple[str, ...] = ()
     """What of its directory cannot be read, and where, in English."""
+    processes: int = 1
+    """That train together, on all machines."""
 
 
 def list_runs(home: Path | None = None) -> list[RunSummary]:
@@ -208,6 +210,7 @@ def summarise(run: RunDir) -> RunSummary:
         loss=state.loss.values[-1] if state.loss.values else None,
         metrics={name: float(value) for name, value in evaluation.items() if _is_metric(name, value)},
         damage=tuple(str(text) for text in state.damage),
+        processes=max(1, whole(state.started.get("world_size"), 1) or 1),
     )
 
 

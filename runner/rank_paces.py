@@ -1,21 +1,24 @@
 """The processes of one training side by side, from ``trainer-0.jsonl``, ``trainer-1.jsonl`` ...: how far and how fast each is.
 
 In data parallel training all ranks end a step together, so the step time says nothing of who is slow. What a rank does by itself
-(data, copy, forward) does: the others wait for it in backward.
+(data, copy, forward) does: the others wait for it in backward. Of a model cut into parts the forward pass waits too: weights are
+put together in it, and only data and copy are a rank's own.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from runner.events import RunEvent, amount, table, whole
 
 RECENT_STEPS = 20
-OWN_PARTS = ("data", "copy", "forward")
+OWN_PARTS: tuple[str, ...] = ("data", "copy", "forward")
+OWN_PARTS_SHARDED: tuple[str, ...] = ("data", "copy")
+SHARDED = ("fsdp", "deepspeed")
 SLOWER_RATIO = 1.15
 """So much more own work than the middle rank is worth naming."""
 SLOWER_SHARE = 0.05
@@ -35,6 +38,10 @@ def _recent() -> deque[float]:
     return deque(maxlen=RECENT_STEPS)
 
 
+def _recent_splits() -> deque[dict[str, float]]:
+    return deque(maxlen=RECENT_STEPS)
+
+
 @dataclass
 class RankPace:
     """One rank, over its newest steps."""
@@ -44,7 +51,7 @@ class RankPace:
     """When it spoke last."""
     outcome: str = ""
     seconds: deque[float] = field(default_factory=_recent)
-    own_seconds: deque[float] = field(default_factory=_recent)
+    splits: deque[dict[str, float]] = field(default_factory=_recent_splits)
     tokens: deque[float] = field(default_factory=_recent)
     samples: deque[float] = field(default_factory=_recent)
 
@@ -60,16 +67,17 @@ class RankPace:
                 kept.append(count / seconds)
         split = table(data.get("split"))
         if any(name in split for name in OWN_PARTS):
-            self.own_seconds.append(sum(amount(split.get(name)) or 0.0 for name in OWN_PARTS))
+            self.splits.append({name: amount(split.get(name)) or 0.0 for name in OWN_PARTS})
 
-    def row(self, rank: int) -> dict[str, Any]:
+    def row(self, rank: int, own_parts: Sequence[str] = OWN_PARTS) -> dict[str, Any]:
         """Return the rank as ``doctor watch --json`` has it; None: it was not told."""
         return {
             "rank": rank,
             "step": self.step,
             "last_t": self.t,
             "step_seconds": _middle(self.seconds),
-            "own_seconds": _middle(self.own_seconds),
+            "own_seconds": _middle([sum(split[name] for name in own_parts) for split in self.splits]),
+            "own_parts": list(own_parts),
             "tokens_per_s": _middle(self.tokens),
             "samples_per_s": _middle(self.samples),
             "outcome": self.outcome or None,
@@ -81,6 +89,7 @@ class RankPaces:
 
     def __init__(self) -> None:
         self._ranks: dict[int, RankPace] = {}
+        self._own_parts = OWN_PARTS
 
     def __bool__(self) -> bool:
         return bool(self._ranks)
@@ -93,6 +102,7 @@ class RankPaces:
         pace = self._ranks.setdefault(rank, RankPace())
         pace.t = event.t
         if event.kind == "run-started":
+            self._own_parts = OWN_PARTS_SHARDED if event.data.get("strategy") in SHARDED else OWN_PARTS
             self._ranks[rank] = RankPace(step=whole(event.data.get("resumed_from_step"), 0) or 0, t=event.t)
         elif event.kind == "step":
             pace.add_step(event)
@@ -100,7 +110,7 @@ class RankPaces:
             pace.outcome = str(event.data.get("outcome") or "completed")
 
     def rows(self) -> list[dict[str, Any]]:
-        return [pace.row(rank) for rank, pace in sorted(self._ranks.items())]
+        return [pace.row(rank, self._own_parts) for rank, pace in sorted(self._ranks.items())]
 
     def total(self, name: str, world_size: int | None) -> float | None:
         """Return the sum of ``tokens_per_s`` or ``samples_per_s`` over all ranks; None where one of them did not tell."""
@@ -144,5 +154,5 @@ class RankPaces:
         }
 
 
-def _middle(values: deque[float]) -> float | None:
+def _middle(values: Sequence[float]) -> float | None:
     return sorted(values)[len(values) // 2] if values else None

@@ -128,8 +128,8 @@ def _long_backward(times: float) -> Text:
 def slow_rank(row: Mapping[str, Any]) -> Text:
     """Return which rank the others wait for, from :meth:`runner.rank_paces.RankPaces.slowest`."""
     own, middle = round(row["own_seconds"], 3), round(row["middle_own_seconds"], 3)
-    return t("rank {rank} is the slowest: its data, copy and forward take {own} s a step, the others' about {middle} s",
-             rank=row["rank"], own=own, middle=middle)  # fmt: skip
+    return t("rank {rank} is the slowest: what it does by itself ({parts}) takes {own} s a step, the others' about {middle} s",
+             rank=row["rank"], parts=", ".join(row["own_parts"]), own=own, middle=middle)  # fmt: skip
 
 
 def _waits(sentence: Text, evidence: tuple[Text, ...]) -> Verdict:

@@ -62,4 +62,5 @@ def _line(row: RunSummary) -> str:
         started,
         pad(human_seconds(row.seconds), 10),
     ]
-    return "  ".join([*parts, f"{say('loss')} {figure(row.loss)}", metrics]).rstrip()
+    together = [say(t("{count} processes", count=row.processes))] if row.processes > 1 else []
+    return "  ".join([*parts, f"{say('loss')} {figure(row.loss)}", metrics, *together]).rstrip()

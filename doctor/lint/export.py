@@ -33,7 +33,9 @@ def dynamo_default(script: Script, installed: Installed) -> Iterator[Problem]:
                 "warn",
                 call,
                 title,
-                t("Pass dynamic_shapes, or dynamo=False for the old exporter."),
+                t(
+                    "Pass dynamic_shapes, or dynamo=False for the old exporter; `doctor export FOLDER --onnx` tries both on a folder that save_pretrained wrote."
+                ),
             )
         if installed.is_missing("onnxscript"):
             title = (
@@ -68,7 +70,7 @@ def fixed_axes(script: Script, installed: Installed) -> Iterator[Problem]:
         )
         title = t("No axis is dynamic: the exported model takes only the example's batch size and length.")
         advice = t(
-            'Name them: dynamic_axes={"input_ids": {0: "batch", 1: "length"}, ...} (old exporter) or dynamic_shapes (dynamo).'
+            'Name them: dynamic_axes={"input_ids": {0: "batch", 1: "length"}, ...} (old exporter) or dynamic_shapes (dynamo). Of a folder that save_pretrained wrote, `doctor export FOLDER --onnx` writes a file with both free and compares its answers with torch.'
         )
         yield problem("onnx-fixed-axes", "warn" if text else "note", call, title, advice)
 

@@ -44,12 +44,18 @@ def rank_lines(told: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line a rank: its step, its rate, and how much of a step is its own work."""
     ranks = rows(told.get("ranks"))
     for row in ranks[:RANKS_SHOWN]:
-        yield _rank_line(row)
-    if len(ranks) > RANKS_SHOWN:
-        yield say(t("... and {count} more", count=len(ranks) - RANKS_SHOWN))
+        yield pad(str(row["rank"]), 4) + rank_words(row)
+    yield from more_ranks(told)
 
 
-def _rank_line(row: Mapping[str, Any]) -> str:
+def more_ranks(told: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how many ranks are not shown, where some are not."""
+    if (more := len(rows(told.get("ranks"))) - RANKS_SHOWN) > 0:
+        yield say(t("... and {count} more", count=more))
+
+
+def rank_words(row: Mapping[str, Any]) -> str:
+    """Return how far and how fast one rank is."""
     parts = [say(t("step {step}", step=row["step"]))]
     tokens, samples = number(row.get("tokens_per_s")), number(row.get("samples_per_s"))
     if tokens is not None:
@@ -63,4 +69,4 @@ def _rank_line(row: Mapping[str, Any]) -> str:
         )
     if row.get("outcome"):
         parts.append(printable(str(row["outcome"])))
-    return pad(str(row["rank"]), 4) + " · ".join(parts)
+    return " · ".join(parts)

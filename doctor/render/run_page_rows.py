@@ -14,11 +14,12 @@ from doctor.render.headline import environment_line, machine_line
 from doctor.render.layout import human_bytes, human_seconds
 from doctor.render.memory_words import memory_words
 from doctor.render.page_parts import Rows
+from doctor.render.rank_text import RANKS_SHOWN, attention_lines, more_ranks, rank_words, together_line
 from doctor.render.run_text import event_words, figure, frame_line, host_line, status_word, words_of
 from doctor.render.sparkline import sparkline
 from doctor.render.verdict_text import verdict_rows
 from runner.command_plan import CommandPlan
-from runner.events import RunEvent, number
+from runner.events import RunEvent, number, rows
 from runner.state import Curve, RunState
 from runner.strings import printable
 from runner.text import t
@@ -78,6 +79,16 @@ def curve_rows(page: Page) -> Rows:
 def _range(curve: Curve) -> tuple[float | None, float | None]:
     finite = [value for value in curve.values if math.isfinite(value)]
     return (min(finite), max(finite)) if finite else (None, None)
+
+
+def rank_rows(page: Page) -> Rows:
+    """Return all ranks together, who is waited for, and a row a rank; none where one process trained."""
+    told = page.state.ranks.as_dict(page.state.started)
+    if told is None:
+        return []
+    ranks = [[str(row["rank"]), rank_words(row)] for row in rows(told.get("ranks"))[:RANKS_SHOWN]]
+    more = [["", line] for line in more_ranks(told)]
+    return [["", together_line(told)], *(["", line] for line in attention_lines(told)), *ranks, *more]
 
 
 def small_rows(page: Page) -> Rows:
@@ -174,6 +185,7 @@ def sections(page: Page) -> Iterator[tuple[str, list[str], Rows]]:
     if is_worth_saying(verdict, page.status, page.state.step):
         yield say("Verdict"), ["", ""], verdict_rows(verdict)
     yield say("Where the steps' time went"), [say("part"), say("time"), say("share")], split_rows(page)
+    yield say("Processes"), [say("rank"), ""], rank_rows(page)
     yield say("Decisions"), [say("choice"), say("value"), say("why")], decision_rows(page)
     yield say("Events"), [say("time (UTC)"), say("what")], bounded(event_rows(page))
     yield (

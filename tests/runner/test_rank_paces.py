@@ -113,7 +113,32 @@ def test_a_verdict_on_waiting_for_ranks_names_the_slow_one() -> None:
         )
     verdict = state_as_dict(state, 91.0)["verdict"]
     assert verdict["kind"] == "ranks"
-    assert verdict["evidence"][-1]["params"] == {"rank": 2, "own": 0.5, "middle": 0.05}
+    assert verdict["evidence"][-1]["params"] == {
+        "rank": 2,
+        "parts": "data, copy, forward",
+        "own": 0.5,
+        "middle": 0.05,
+    }
+
+
+def sharded_step(rank: int, data: float, forward: float) -> RunEvent:
+    split = {"data": data, "forward": forward, "backward": 0.5}
+    source = f"trainer-{rank}"
+    return RunEvent(seq=0, t=9.0, source=source, kind="step", step=1, data={"seconds": 1.0, "split": split})
+
+
+def test_of_a_model_cut_into_parts_the_forward_pass_is_nobodys_own() -> None:
+    """The fast ranks wait in it for the slow one's data, so together both take as long."""
+    state = fold(
+        [
+            RunEvent(seq=0, t=rank, source=f"trainer-{rank}", kind="run-started", step=0, data={"world_size": 2, "strategy": "fsdp"})
+            for rank in (0, 1)
+        ]
+    )  # fmt: skip
+    for event in (sharded_step(0, 0.05, 0.45), sharded_step(1, 0.4, 0.1)) * 3:
+        state.add(event)
+    found = state.ranks.slowest()
+    assert found is not None and (found["rank"], found["own_parts"]) == (1, ["data", "copy"])
 
 
 def test_watch_reads_the_ranks_of_a_run_directory(tmp_path: Path) -> None:
