@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from doctor.commands import CommandError, Exit, browser
-from doctor.language import say
+from doctor.language import TYPE_CHECKING, say
 
 if TYPE_CHECKING:
     from doctor.process_watch import ProcessWatcher
