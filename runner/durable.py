@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Collection, Sequence
@@ -25,6 +26,17 @@ class Manifest(msgspec.Struct, frozen=True):
     files: dict[str, FileFacts]
     approximate: list[str] = []
     """What was different when the run that wrote it was continued: it is not exact. Empty: it is, or says nothing."""
+
+
+def is_full(error: BaseException) -> bool:
+    """Does an error say that the disk is full, or a quota used up? What is written in Rust says it in words alone.
+
+    SafetensorError: Error while serializing: I/O error: No space left on device (os error 28)
+    """
+    numbers = (errno.ENOSPC, errno.EDQUOT)
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno in numbers
+    return any(f"(os error {number})" in str(error) for number in numbers)
 
 
 def sync_path(path: Path) -> None:

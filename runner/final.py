@@ -4,6 +4,7 @@ opens, with its labels, its tokenizer and how good it is."""
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,16 @@ from runner.base import check_base
 from runner.build import build_model
 from runner.checkpoint import put_weights, read_state, take_weights
 from runner.deploy.card import model_card
-from runner.durable import publish_folder, seal_folder, what_is_wrong
+from runner.durable import is_full, publish_folder, seal_folder, what_is_wrong
+from runner.inputs import InputError
 from runner.text import t
 from runner.tokenizer import save_tokenizer
 from runner.workbench import Workbench
+
+MAKING = "final.making"
+WAIT_FOR_ROOM_S = 1800.0
+"""How long a finished model is kept in memory alone for somebody to free some room."""
+LOOK_FOR_ROOM_S = 10.0
 
 
 def finish_run(bench: Workbench) -> tuple[dict[str, float], Path]:
@@ -34,8 +41,44 @@ def finish_run(bench: Workbench) -> tuple[dict[str, float], Path]:
         metrics = _restore_best(bench)
     # Of a model cut into parts all ranks give theirs.
     weights = _whole_weights(bench) if bench.engine.placed.in_parts else None
-    bench.ranks.wait_for(lambda: write_final(bench, metrics, weights), everywhere=False)
+    bench.ranks.wait_for(lambda: _write_when_there_is_room(bench, metrics, weights), everywhere=False)
     return metrics, bench.run.final
+
+
+def _write_when_there_is_room(
+    bench: Workbench, metrics: dict[str, float], weights: dict[str, torch.Tensor] | None
+) -> None:
+    """Write the model; where the disk is full and nothing else holds its weights, wait for a person to free some.
+
+    Raises:
+        InputError: a checkpoint holds them, or nobody did.
+    """
+    begun, step = time.monotonic(), bench.state.windows_done
+    while not _is_written(bench, metrics, weights):
+        path = str(bench.run.path)
+        shutil.rmtree(bench.run.path / MAKING, ignore_errors=True)
+        if bench.saved_at == step:
+            raise InputError(t("no room for the model in {path}. The checkpoint of step {step} holds its weights: free some and go on "
+                               "with: doctor run --resume RUN", path=path, step=step))  # fmt: skip
+        waited = time.monotonic() - begun
+        if bench.stop or waited > WAIT_FOR_ROOM_S:
+            raise InputError(
+                t("no room for the model in {path}, nor for a checkpoint: its weights are lost", path=path)
+            )
+        if waited < LOOK_FOR_ROOM_S:
+            bench.journal.note("warn", t("no room for the model in {path}, and no checkpoint holds its weights: free some; it is tried "
+                                         "again for {minutes} {minutes:minute|minutes}", path=path, minutes=round(WAIT_FOR_ROOM_S / 60)))  # fmt: skip
+        time.sleep(LOOK_FOR_ROOM_S)
+
+
+def _is_written(bench: Workbench, metrics: dict[str, float], weights: dict[str, torch.Tensor] | None) -> bool:
+    try:
+        write_final(bench, metrics, weights)
+    except Exception as error:  # safetensors' has no base but Exception
+        if not is_full(error):
+            raise
+        return False
+    return True
 
 
 def _restore_best(bench: Workbench) -> dict[str, float]:
@@ -78,13 +121,13 @@ def write_final(bench: Workbench, metrics: dict[str, float], weights: dict[str, 
     """Write ``RUN_DIR/final``, whole or not at all. ``weights``: instead of the model's own, which are cut into parts.
 
     Raises:
-        OSError: no space; the checkpoints hold the same weights.
+        OSError, SafetensorError: no space.
     """
     run, state, model = bench.run, bench.state, bench.engine.bare_model
     lora = bench.plan.profile.model.lora
     if lora is not None and weights is not None:
         model = _with_adapters_whole(bench, weights)
-    making = run.path / "final.making"
+    making = run.path / MAKING
     shutil.rmtree(making, ignore_errors=True)
     if lora is not None:
         save_with_adapters(model, lora, making)

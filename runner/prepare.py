@@ -6,7 +6,6 @@ Rows stream through: texts are not kept, ids go to flat files, so memory does no
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import shutil
@@ -19,7 +18,7 @@ import torch
 
 from runner.chosen import chosen_rows, heeding, training_texts
 from runner.data import DataFacts, PartFacts, Prepared
-from runner.durable import publish_files
+from runner.durable import is_full, publish_files
 from runner.encoded import RowEncoder
 from runner.inputs import InputError, file_sha256
 from runner.labels import EVAL, TRAIN
@@ -133,7 +132,7 @@ def _make(plan: Plan, run: RunDir, note: Note, stop: StopRequest, tell: Tell) ->
         )  # fmt: skip
         (making / "data.json").write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1))
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if not is_full(error):
             raise
         raise InputError(t("{path}: no room for the prepared rows ({free} MB free); put the run on a larger disk with "
                            "--run-dir", path=str(run.path), free=shutil.disk_usage(run.path).free >> 20)) from error  # fmt: skip

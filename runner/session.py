@@ -4,7 +4,6 @@ code."""
 from __future__ import annotations
 
 import contextlib
-import errno
 import faulthandler
 import fcntl
 import os
@@ -16,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from runner.durable import is_full
 from runner.events import EventWriter
 from runner.exchange import ExchangeBroken, in_our_words
 from runner.forked import leave_to_this_process
@@ -205,7 +205,7 @@ def _worded(text: Text) -> dict[str, Any]:
 def _told(error: Exception) -> dict[str, Any]:
     if isinstance(error, ExchangeBroken):
         return {**_worded(error.text), "exchange": error.kind}
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return _worded(t("the disk is full, or the quota used up (writing {path}): free some room and go on with: doctor run --resume RUN",
-                         path=str(error.filename or "-")))  # fmt: skip
+    if is_full(error):
+        return _worded(t("the disk is full, or the quota used up ({why}): free some room and go on with: doctor run --resume RUN",
+                         why=str(error)[:300]))  # fmt: skip
     return _worded(t("{kind}: {message}", kind=type(error).__name__, message=str(error)[:2000]))
