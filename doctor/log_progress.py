@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from doctor.log_counter import Counter
 from doctor.log_lines import Said, read_line
 
 BAR_EVERY_S = 1.0
@@ -38,31 +39,6 @@ class Progress:
 
 
 @dataclass
-class Counter:
-    """A count that may start anew, made one that only grows."""
-
-    base: int = 0
-    last: int = 0
-    total: int | None = None
-
-    def at(self, done: int, total: int | None) -> int:
-        """Return the position over all epochs for ``done`` within this one.
-
-        A small step back without a known total is another rank's late line, not a new epoch.
-        """
-        if self.last / 2 < done < self.last and total is None:
-            return self.base + done
-        if done < self.last:
-            self.base += self.total or self.last
-        self.last, self.total = done, total or self.total
-        return self.base + done
-
-    @property
-    def position(self) -> int:
-        return self.base + self.last
-
-
-@dataclass
 class LogProgress:
     """Feeds on bytes of the log as they come."""
 
@@ -79,9 +55,14 @@ class LogProgress:
     """Lines with a loss that name no step."""
     _step: int = 0
     _loss_step: int = -1
+    _names_steps: bool = False
+    """Losses have been told step by step: one of an epoch is then a mean of those, and no further one."""
     _step_at: float | None = None
     _bar_at: float = -1e9
     _total: int | None = None
+    _epoch: float | None = None
+    _first_epoch: float | None = None
+    """Of the lines that name one."""
 
     def feed(self, content: bytes) -> Iterator[Progress]:
         """Yield what the lines that ended in ``content`` say; an unended one waits."""
@@ -108,7 +89,7 @@ class LogProgress:
             yield from self._bar(said)
             return
         yield from self._settle_waiting()
-        if said.done is None and said.values and self._latest_bar is not None:
+        if said.done is None and said.values and self._latest_bar is not None and not self._names_steps:
             self._waiting = said
             if not said.evaluation:
                 return
@@ -117,7 +98,11 @@ class LogProgress:
     def _told(self, said: Said) -> Iterator[Progress]:
         step = self._place_of(said)
         is_late = said.done is not None and step <= self._loss_step
-        if said.values and said is not self._waiting and not is_late:
+        is_mean = said.done is None and self._names_steps
+        self._names_steps |= said.done is not None and "loss" in said.values
+        if is_mean:
+            self._learn_epochs(said)
+        if said.values and said is not self._waiting and not is_late and not is_mean:
             yield self._step_event(step, said)
         if said.evaluation:
             yield Progress("evaluation", step, dict(said.evaluation))
@@ -137,6 +122,7 @@ class LogProgress:
         evaluates = bool(_EVALUATES.search(said.title))
         if not evaluates and ("loss" in said.values or _TRAINS.search(said.title)):
             self._training_bar = said.total
+        self._names_steps |= not evaluates and "loss" in said.values
         self._learn_total(said, counter)
         if self._waiting is not None:
             yield from self._settle_waiting()
@@ -159,24 +145,47 @@ class LogProgress:
         elif self._training_bar in (None, said.total):
             self._total = said.total
 
+    def _learn_epochs(self, said: Said) -> None:
+        """Learn how many steps there will be from the end of an epoch, where it says of how many it is."""
+        if self._total is None and said.epoch and said.epochs and self._step % said.epoch == 0:
+            self._total = int(self._step / said.epoch * said.epochs)
+
+    def _total_of_places(self, said: Said) -> int | None:
+        """Return the steps of all epochs, once it shows whether places go on counting or begin anew in each."""
+        if said.total is None or said.epoch is None or self._first_epoch is None:
+            return None
+        if self._lines.base:
+            return said.total * said.epochs if said.epochs else None
+        return said.total if said.epoch > self._first_epoch else None
+
     def _place_of(self, said: Said) -> int:
         """Return the step that a line belongs to: what it names, else where the training's bar stands, else its number."""
         if said.done is not None:
+            if (
+                said.values
+                and (said.epoch or 0) > (self._epoch or said.epoch or 0)
+                and said.done == self._lines.last
+            ):
+                self._lines.begin_anew()
+            self._epoch = said.epoch
             return self._lines.at(said.done, said.total) if said.values else max(self._step, said.done)
         if self._training_bar is not None:
             return self._bars[self._training_bar].position
-        if said.values:
+        if said.values and not self._names_steps:
             self._counted += 1
             return self._counted
         return self._step
 
     def _step_event(self, step: int, said: Said) -> Progress:
         now = self.clock()
+        self._first_epoch = said.epoch if self._first_epoch is None else self._first_epoch
         data: dict[str, Any] = dict(said.values)
         if said.epoch is not None:
             data["epoch"] = said.epoch
         if self._training_bar is not None:
             data["steps_total"] = self._total
+        elif total := self._total or self._total_of_places(said):
+            data["steps_total"] = total
         elif said.total and said.epoch is None and self._lines.base == 0:
             data["steps_total"] = said.total  # iteration 100/500000
         if self._step_at is not None and step > self._step:

@@ -51,7 +51,7 @@ from doctor.log_progress import LogProgress, Progress
         ),
         pytest.param(
             "Epoch [1/10], Step [100/600], Loss: 0.2345",
-            Said(done=100, total=600, epoch=1, values={"loss": 0.2345}),
+            Said(done=100, total=600, epoch=1, epochs=10, values={"loss": 0.2345}),
             id="the PyTorch tutorials'",
         ),
         pytest.param(
@@ -61,7 +61,7 @@ from doctor.log_progress import LogProgress, Progress
         ),
         pytest.param(
             "Epoch 3/10, train_loss: 0.5, val_loss: 0.6, val_acc: 0.8",
-            Said(epoch=3, values={"loss": 0.5}, evaluation={"loss": 0.6, "accuracy": 0.8}),
+            Said(epoch=3, epochs=10, values={"loss": 0.5}, evaluation={"loss": 0.6, "accuracy": 0.8}),
             id="one line an epoch",
         ),
         pytest.param(
@@ -210,3 +210,37 @@ def test_a_line_without_its_end_waits_for_it() -> None:
     assert [event.data["loss"] for event in progress.feed(b"25\n")] == [0.25]
     assert list(progress.feed(b"step=2 loss=0.125")) == []
     assert [event.step for event in progress.end()] == [2]
+
+
+def test_an_epochs_mean_is_no_step_where_each_step_told_its_loss() -> None:
+    """It stood at step 1 again, or twice at the epoch's last step, as a jump in the curve."""
+    lines = "".join(
+        f"epoch {epoch} step {(epoch - 1) * 40 + done}: loss 0.{done}\n" * (done > 0) for epoch in (1, 2) for done in (20, 40)
+    ).replace("epoch 2 step 60", "Epoch 1/3: train_loss=0.9 val_loss=0.8 val_acc=0.7\nepoch 2 step 60")  # fmt: skip
+    assert places(lines) == [
+        ("step", 20, 0.20), ("step", 40, 0.40), ("evaluation", 40, 0.8), ("step", 60, 0.20), ("step", 80, 0.40),
+    ]  # fmt: skip
+    bar = "\rEpoch 1/2: 100%|█████| 10/10 [00:05<00:00,  5.00it/s, loss=0.5]\nEpoch 1/2: train_loss=0.9 val_loss=0.8\n"
+    assert places(bar) == [("step", 10, 0.5), ("evaluation", 10, 0.8)]
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        pytest.param(
+            "epoch 1 step 50: loss 0.5\nEpoch 1/3: train_loss=0.6 val_loss=0.7\nepoch 2 step 60: loss 0.4\n", 150,
+            id="the end of one of three epochs",
+        ),
+        pytest.param(
+            "Epoch [1/3], Step [50/100], Loss: 0.5\nEpoch [2/3], Step [50/100], Loss: 0.4\n", 300,
+            id="places that begin anew in each epoch",
+        ),
+        pytest.param(
+            "Epoch [1/3], Step [50/300], Loss: 0.5\nEpoch [2/3], Step [150/300], Loss: 0.4\n", 300,
+            id="places that go on counting",
+        ),
+        pytest.param("Epoch [1/3], Step [50/100], Loss: 0.5\n", None, id="not yet known which of the two"),
+    ],
+)  # fmt: skip
+def test_how_many_steps_there_will_be_is_said_once_it_shows(log: str, expected: int | None) -> None:
+    assert [event for event in told(log) if event.kind == "step"][-1].data.get("steps_total") == expected
