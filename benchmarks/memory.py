@@ -17,8 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from benchmarks.memory_points import CUDA_POINTS, MODELS, POINTS
 from doctor.article_formula import formula_bytes
+from doctor.exact_memory import REQUEST_FIELDS
 from doctor.measuring import Bench
 from runner.estimate import MemoryRequest, estimate
 
@@ -38,15 +41,8 @@ def request_of(point: tuple[Any, ...], device: Literal["cpu", "cuda"] = "cpu") -
 
 
 def question(request: MemoryRequest, mode: str) -> str:
-    fields = [
-        name
-        for name in MemoryRequest.__struct_fields__
-        if name not in ("batch_size", "cards", "sharding", "offload")
-    ]
-    return json.dumps(
-        {name: getattr(request, name) for name in fields}
-        | {"batch_sizes": [request.batch_size], "mode": mode}
-    )
+    asked = {name: getattr(request, name) for name in REQUEST_FIELDS}
+    return msgspec.json.encode({**asked, "batch_sizes": [request.batch_size], "mode": mode}).decode()
 
 
 def traced(request: MemoryRequest) -> tuple[int, float]:
@@ -95,7 +91,7 @@ def take_really(argument: str) -> None:
 def _train(torch: Any, transformers: Any, ours: Any, request: dict[str, Any]) -> None:
     """Two whole updates, written out: nothing of the tracker takes part."""
     model = ours.make_model(torch, transformers, request)
-    optimizer = ours.make_optimizer(torch, model, request["optimizer"])
+    optimizer = ours.make_optimizer(torch, model, request)
     batch = ours.make_batch(torch, request, request["batch_sizes"][0])
     for _ in range(2):
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=request["precision"] == "bf16"):

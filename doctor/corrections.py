@@ -37,6 +37,8 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     gradient_checkpointing: bool
     lora_rank: int
     accumulated: bool
+    variant: str = ""
+    """Digest of what else is trained otherwise: frozen parameters, where adapters stand, their dropout. Empty: nothing."""
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,8 +101,13 @@ def key_of(request: MemoryRequest, card: str, torch: str, source: str = "arithme
         model=model_digest(request), source=source, card=card, torch=torch, precision=request.precision,
         optimizer="adamw" if request.optimizer == "adamw-loop" else request.optimizer, attention=request.attention,
         gradient_checkpointing=request.gradient_checkpointing, lora_rank=request.lora_rank,
-        accumulated=request.accumulation > 1,
+        accumulated=request.accumulation > 1, variant=_variant(request),
     )  # fmt: skip
+
+
+def _variant(request: MemoryRequest) -> str:
+    told = (request.freeze, request.lora_targets, request.lora_dropout)
+    return _digest(told) if any(told) else ""
 
 
 def model_digest(request: MemoryRequest) -> str:
@@ -109,8 +116,11 @@ def model_digest(request: MemoryRequest) -> str:
         what: object = shape_of(request.config, request.task, request.num_labels)
     except UnknownArchitecture:
         what = request.config
-    encoded = msgspec.json.encode((what, request.task, request.num_labels), order="sorted")
-    return hashlib.sha256(encoded).hexdigest()[:16]
+    return _digest((what, request.task, request.num_labels))
+
+
+def _digest(what: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(what, order="sorted")).hexdigest()[:16]
 
 
 def store_path(environ: Mapping[str, str]) -> Path:

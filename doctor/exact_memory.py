@@ -1,7 +1,7 @@
 """The exact prediction: the model's own code walked in the examined interpreter, and what it told made an estimate.
 
 The child needs no GPU and no weights, and goes to no network. What lies outside of tensors (context, allocator) is the
-arithmetic's; so is what several cards or offloading change.
+arithmetic's; so is what several cards change.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import runner.child
 from doctor.probes.deep_child import Ended, run_child, signal_name
 from runner.estimate import MemoryEstimate, MemoryRequest, estimate
 from runner.estimate_outside import Part, outside_parts, with_outside
+from runner.estimate_parts import weight_width
 from runner.model_shapes import UnknownArchitecture
 from runner.text import Text, t
 
@@ -25,9 +26,11 @@ TRACE_ERROR = 0.05
 SMALL_BATCHES = (1, 2)
 """Really run where the model cannot be walked; the peak of each phase is a straight line in the batch."""
 _PROGRAM = Path(next(iter(runner.child.__path__))) / "trace_memory.py"
+_OFFLOAD_CODE = _PROGRAM.parent.parent / "offload.py"
 REQUEST_FIELDS = (
     "config", "task", "num_labels", "sequence_length", "precision", "optimizer", "attention",
-    "gradient_checkpointing", "accumulation", "lora_rank", "device",
+    "gradient_checkpointing", "accumulation", "lora_rank", "lora_targets", "lora_dropout", "freeze", "device", "offload",
+    "offload_parameters",
 )  # fmt: skip
 
 
@@ -94,7 +97,7 @@ def _ask(
     limit_s: float,
 ) -> tuple[list[dict[str, Any]], str]:  # fmt: skip
     question = {name: getattr(request, name) for name in REQUEST_FIELDS}
-    question |= {"batch_sizes": list(sizes), "mode": mode}
+    question |= {"batch_sizes": list(sizes), "mode": mode, "offload_code": str(_OFFLOAD_CODE)}
     quiet = {**environ, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "TOKENIZERS_PARALLELISM": "false"}
     argv = [python, "-B", str(_PROGRAM), msgspec.json.encode(question).decode()]
     try:
@@ -131,21 +134,25 @@ def as_estimate(request: MemoryRequest, traced: Traced) -> MemoryEstimate:
         parts=(*_tensor_parts(row, phase, phases[phase], sharded), *outside),
         layers_bytes=tuple(row["layers_bytes"]), parameters=row["parameters"],
         trainable=row["trainable"],
-        host_bytes=_arithmetic(request).host_bytes if request.offload else 0,
+        host_bytes=_host_bytes(request, row),
     )  # fmt: skip
 
 
-def _arithmetic(request: MemoryRequest) -> MemoryEstimate:
-    return estimate(request)
+def _host_bytes(request: MemoryRequest, row: Mapping[str, Any]) -> int:
+    """Return what of an AdamW lies on the host: weights, gradients and two moments, and the weights that stand still."""
+    if not (request.offload or request.offload_parameters):
+        return 0
+    still = row["parameters"] - row["trainable"] if request.offload_parameters else 0
+    return int(weight_width(request) * (4 * row["trainable"] + still))
 
 
 def _sharding_saves(request: MemoryRequest) -> int:
-    """Return what several cards and offloading take off one card, by the arithmetic; negative: they add."""
-    if request.cards == 1 and not request.offload:
+    """Return what several cards take off one, by the arithmetic; negative: they add."""
+    if request.cards == 1 and request.spread == 1:
         return 0
-    alone = msgspec.structs.replace(request, cards=1, offload=False)
+    alone = msgspec.structs.replace(request, cards=1, spread=1)
     try:
-        return _arithmetic(alone).allocated_bytes - _arithmetic(request).allocated_bytes
+        return estimate(alone).allocated_bytes - estimate(request).allocated_bytes
     except UnknownArchitecture as error:
         raise NoTrace(error.problem) from error
 
@@ -174,6 +181,6 @@ def _why(name: str, row: Mapping[str, Any]) -> Text:
         "optimizer": lambda: t("what is left after an update beside the weights"),
         "activations": lambda: t("alive at the end of the forward pass, {attention} attention", attention=row["attention"] or "-"),
         "workspace": lambda: t("on top of that at the peak: gradients under way, copies, what lives within one layer"),
-        "sharding": lambda: t("by the arithmetic: what several cards or offloading change on one card"),
+        "sharding": lambda: t("by the arithmetic: what several cards change on one card"),
     }  # fmt: skip
     return texts[name]()

@@ -53,7 +53,7 @@ def _memory(snapshot: Snapshot) -> tuple[int | None, int | None]:
 
 
 def _flops(plan: Any, snapshot: Snapshot) -> float:
-    from doctor.planning import config_of_plan, request_of_plan
+    from doctor.profile_step import config_of_plan, request_of_plan
     from doctor.roofline import step_flops
     from runner.estimate_parts import tokens
     from runner.model_shapes import shape_of

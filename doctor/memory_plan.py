@@ -32,6 +32,8 @@ class MemoryPlan(msgspec.Struct, frozen=True, kw_only=True):
     surely: bool | None = None
     """The whole range lies on the same side."""
     largest_batch: int | None = None
+    host_free_bytes: int | None = None
+    """Of the host's memory, for what is offloaded to it; None: not read."""
     correction: Measurement | None = None
     """What was measured here and is in ``estimate``; None: nothing was, for such a run."""
     tuned: Tuned | None = None
@@ -42,24 +44,38 @@ class MemoryPlan(msgspec.Struct, frozen=True, kw_only=True):
     """An epoch's, for ``cards``."""
     notes: tuple[Text, ...] = ()
 
+    @property
+    def host_is_short(self) -> bool:
+        """Does more have to lie in the host's memory than it has?"""
+        return self.host_free_bytes is not None and self.estimate.host_bytes > self.host_free_bytes
+
 
 def plan_for(
     model: str, source: str, request: MemoryRequest, found: MemoryEstimate, card: CardState | None,
-    peak: Callable[[int], int] | None = None,
+    peak: Callable[[int], int] | None = None, host_free_bytes: int | None = None, by_profile: bool = False,
 ) -> MemoryPlan:  # fmt: skip
-    """Hold a prediction against a card. ``peak`` gives the peak of another batch where it was traced."""
-    plan = MemoryPlan(model=model, config_source=source, request=request, estimate=found, card=card)
+    """Hold a prediction against a card and the host's memory. ``peak`` gives the peak of another batch where it was traced.
+
+    ``by_profile``: the step is a profile's, and what to turn on is what a profile can say.
+    """
+    plan = MemoryPlan(
+        model=model, config_source=source, request=request, estimate=found, card=card, host_free_bytes=host_free_bytes
+    )  # fmt: skip
     if card is None:
         return plan
-    fits = found.peak_bytes <= card.free_bytes
+    fits = found.peak_bytes <= card.free_bytes and not plan.host_is_short
     known = knows(request)
     factor = found.allocated_bytes / estimate(request).allocated_bytes if known else 1.0
     return msgspec.structs.replace(
         plan,
         fits=fits,
-        surely=found.high_bytes <= card.free_bytes if fits else found.low_bytes > card.free_bytes,
+        surely=found.high_bytes <= card.free_bytes
+        if fits
+        else plan.host_is_short or found.low_bytes > card.free_bytes,
         largest_batch=largest_batch(request, card.free_bytes, peak) if known or peak else None,
-        remedies=() if fits or not known else tuple(remedies(request, card, factor)),
+        remedies=()
+        if fits or not known
+        else tuple(remedies(request, card, factor, host_free_bytes, by_profile)),
     )
 
 

@@ -47,6 +47,11 @@ def hub_cache(environ: Mapping[str, str], home: Path) -> Path:
     return (Path(base).expanduser() if base else home / ".cache" / "huggingface") / "hub"
 
 
+def cache_of(environ: Mapping[str, str]) -> Path:
+    """Return the folder of downloaded models of this session."""
+    return hub_cache(environ, Path.home())
+
+
 def find_config(name: str, cache: Path) -> FoundConfig:
     """Return the configuration that ``name`` means: a config.json, a model's folder, or a name on the hub.
 

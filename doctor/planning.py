@@ -17,12 +17,9 @@ from doctor.exact_memory import NoTrace, as_estimate, trace
 from doctor.machine_facts import visible_gpus
 from doctor.memory_plan import MemoryPlan, plan_for
 from doctor.model import Snapshot
-from doctor.model_config import FoundConfig, config_of_profile, find_config, hub_cache
-from doctor.running import find_profile
+from doctor.model_config import FoundConfig, cache_of, find_config
 from runner.estimate import MemoryEstimate, MemoryRequest, Precision, estimate
 from runner.model_shapes import UnknownArchitecture
-from runner.plan import Plan, make_plan
-from runner.profile import load_profile
 from runner.text import Text, t
 
 DEFAULT_SAMPLES = 25_000
@@ -45,51 +42,10 @@ class PlanOptions(msgspec.Struct, frozen=True, kw_only=True):
     """As if the device had no more."""
     recorded: bool = False
     """The machine is a file: what was measured here is not about it."""
-
-
-def request_of_profile(
-    name: str, overrides: tuple[str, ...], snapshot: Snapshot, on_cpu: bool = False
-) -> tuple[FoundConfig, MemoryRequest]:
-    """Return a profile's model and the step that ``doctor run`` would take with it on a GPU, or on this machine's CPU.
-
-    Raises:
-        doctor.launch.LaunchError: no such profile.
-        runner.profile.ProfileError: with every mistake of the profile.
-        doctor.model_config.NoConfig: its model's configuration is not on this machine.
-    """
-    from doctor.tuned_batch import facts_for
-
-    profile = load_profile(find_profile(name), overrides)
-    plan = make_plan(profile, facts_for(profile, snapshot), "")
-    found = config_of_plan(plan, snapshot)
-    return found, request_of_plan(plan, found, on_cpu)
-
-
-def config_of_plan(plan: Plan, snapshot: Snapshot) -> FoundConfig:
-    """Return the configuration of a plan's model. Raises doctor.model_config.NoConfig."""
-    python = snapshot.facts.python.value
-    folders = [Path(folder) for folder in (python.search_path or ())] if python else []
-    return config_of_profile(plan.profile.model, cache_of(os.environ), folders)
-
-
-def request_of_plan(plan: Plan, found: FoundConfig, on_cpu: bool = False) -> MemoryRequest:
-    """Return the step that the trainer takes. Planned for a machine without a GPU, it is the one it would take on one."""
-    model, train, settings = plan.profile.model, plan.profile.train, plan.settings
-    has_gpu = settings.device == "cuda"
-    return MemoryRequest(
-        config=found.config, task=model.task, num_labels=max(2, len(plan.profile.data.labels)),
-        batch_size=settings.micro_batch_size, sequence_length=train.max_length,
-        precision=settings.precision if has_gpu or on_cpu or train.precision != "auto" else "bf16",  # type: ignore[arg-type]
-        optimizer="adamw" if settings.fused or not has_gpu else "adamw-foreach",
-        attention="eager" if model.attention == "eager" else "auto",
-        gradient_checkpointing=model.gradient_checkpointing,
-        lora_rank=model.lora.rank if model.lora else 0,
-        accumulation=max(1, train.batch_size // settings.micro_batch_size),
-    )  # fmt: skip
-
-
-def cache_of(environ: Mapping[str, str]) -> Path:
-    return hub_cache(environ, Path.home())
+    by_profile: bool = False
+    """The step is a profile's: what to turn on is what a profile can say."""
+    notes: tuple[Text, ...] = ()
+    """What is to be said of the step beside the figures."""
 
 
 def config_of_model(name: str) -> FoundConfig:
@@ -107,14 +63,26 @@ def default_task(config: Mapping[str, object]) -> str:
     return "causal-lm" if config.get("model_type") in DECODERS else "classification"
 
 
-def device_of(snapshot: Snapshot, options: PlanOptions) -> CardState | None:
-    """Return the visible card with the most free memory, or the CPU where that is asked for; None: none could be read."""
+def device_of(snapshot: Snapshot, options: PlanOptions, cards: int = 1) -> CardState | None:
+    """Return the visible card with the most free memory, or the CPU where that is asked for; None: none could be read.
+
+    Of several cards together the one with the least free counts, since each holds as much; of several processes on the CPU
+    each has its share.
+    """
     if options.on_cpu:
         device = cpu_state(snapshot.facts)
+        device = limited(device, device.free_bytes // cards) if device and cards > 1 else device
     else:
         states = [state for gpu in visible_gpus(snapshot.facts) if (state := card_state(gpu)) is not None]
-        device = max(states, key=lambda one: one.free_bytes, default=None)
+        states.sort(key=lambda one: -one.free_bytes)
+        device = states[min(cards, len(states)) - 1] if states else None
     return limited(device, options.memory_limit_bytes) if device else None
+
+
+def host_free_bytes(snapshot: Snapshot) -> int | None:
+    """Return what of the host's memory a process here can have; None: that could not be read."""
+    host = cpu_state(snapshot.facts)
+    return host.free_bytes if host else None
 
 
 def options_here(options: PlanOptions, snapshot: Snapshot) -> PlanOptions:
@@ -184,7 +152,8 @@ def plan_memory(
         UnknownArchitecture: the arithmetic does not know the model and no exact answer was asked for.
         doctor.exact_memory.NoTrace: an exact one was asked for and neither way worked.
     """
-    request, card = placed(request, options), device_of(snapshot, options)
+    request = placed(request, options)
+    card = device_of(snapshot, options, max(request.cards, request.spread))
     foretold = foretell(request, snapshot, options, environ, with_line=card is not None)
     notes = [*_notes(request, snapshot, options), *foretold.notes]
     kept, trouble = Kept(), None
@@ -198,7 +167,10 @@ def plan_memory(
         tuned = tuned_for(kept.tuned, key, request.sequence_length)
     if measured is not None:
         at = _corrected_by(foretold.at, request, measured)
-    plan = plan_for(found.name, found.source, request, at(request.batch_size), card, lambda batch: at(batch).peak_bytes)  # fmt: skip
+    plan = plan_for(
+        found.name, found.source, request, at(request.batch_size), card, lambda batch: at(batch).peak_bytes,
+        host_free_bytes=host_free_bytes(snapshot), by_profile=options.by_profile,
+    )  # fmt: skip
     rows: tuple[CardRow, ...] = ()
     if options.all_cards and foretold.counted:
         rows = tuple(card_rows(request, options.samples, options.prices))
@@ -222,7 +194,7 @@ def torch_version(snapshot: Snapshot) -> str:
 def _notes(request: MemoryRequest, snapshot: Snapshot, options: PlanOptions) -> list[Text]:
     """Return what a reader must know to take the numbers for what they are."""
     gpus = snapshot.facts.gpus
-    notes = []
+    notes = [*options.notes]
     if gpus.status == "failed" and not options.on_cpu:
         notes.append(t("the cards here could not be read: {why}", why=str(gpus.why or "-")))
     elif gpus.value is not None and any(gpu.mig_enabled for gpu in gpus.value.items):
@@ -234,6 +206,15 @@ def _notes(request: MemoryRequest, snapshot: Snapshot, options: PlanOptions) -> 
         )  # fmt: skip
     if options.memory_limit_bytes is not None:
         notes.append(t("as if the device had {size} MB, as asked for", size=options.memory_limit_bytes >> 20))
+    here = len(visible_gpus(snapshot.facts))
+    if request.cards > max(1, here) and not options.on_cpu:
+        notes.append(
+            t(
+                "{here} {here:card is|cards are} here: planned as if there were {count} like it",
+                here=here,
+                count=request.cards,
+            )
+        )
     if request.cards > 1:
         notes.append(t("the batch is what each of the {count} cards takes", count=request.cards))
     return notes

@@ -34,24 +34,33 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     time_factor: float | None
     """Of an update, against the step before, by the roofline; None: the card's rate is unknown."""
     fits: bool
+    setting: str = ""
+    """What a profile says for it (after ``--set``); empty: the step is no profile's."""
 
 
-def remedies(request: MemoryRequest, card: CardState, factor: float = 1.0) -> Iterator[Remedy]:
+def remedies(
+    request: MemoryRequest,
+    card: CardState,
+    factor: float = 1.0,
+    host_free_bytes: int | None = None,
+    by_profile: bool = False,
+) -> Iterator[Remedy]:
     """Yield what to turn on, each on top of the last, until the run fits; everything, where it does not.
 
-    ``factor``: what a trace or a measurement found the tensors to be, of what the arithmetic says.
+    ``factor``: what a trace or a measurement found the tensors to be, of what the arithmetic says. ``by_profile``: only what
+    a profile can turn on, with its settings.
     """
 
     def peak(changed: MemoryRequest) -> int:
         return scaled_peak(changed, factor)
 
-    taken = needed(request, levers(card, factor), peak, card.free_bytes)
+    taken = needed(request, levers(card, factor, host_free_bytes, by_profile), peak, card.free_bytes)
     row, now = row_of(card.name), request
     for lever, after in _applied(request, taken, peak, card.free_bytes):
         yield Remedy(
             title=lever.title(after), changes=_changes(now, after), peak_bytes=peak(after),
             saved_bytes=peak(now) - peak(after), time_factor=_time_factor(now, after, row),
-            fits=peak(after) <= card.free_bytes,
+            fits=peak(after) <= card.free_bytes, setting=lever.setting(after) if by_profile and lever.setting else "",
         )  # fmt: skip
         now = after
 
@@ -83,7 +92,7 @@ def _no_smaller_than_needed(
     micro = request.batch_size
     while micro > 1:
         micro = -(-micro // 2)
-        cut = Lever(accumulated, lambda one, micro=micro: with_micro_batch(one, micro))  # type: ignore[misc]
+        cut = cuts[0]._replace(change=lambda one, micro=micro: with_micro_batch(one, micro))  # type: ignore[misc]
         tried = [cut if one is cuts[0] else one for one in taken if one is cuts[0] or one not in cuts]
         steps = _applied(request, tried, peak, free_bytes)
         if peak(steps[-1][1]) <= free_bytes:
@@ -115,7 +124,7 @@ def _changes(before: MemoryRequest, after: MemoryRequest) -> dict[str, str | int
 def _time_factor(before: MemoryRequest, after: MemoryRequest, row: dict[str, Any] | None) -> float | None:
     """An update's time, since accumulation makes one of several micro-batches."""
     times = [step_time(one, row) if row else None for one in (before, after)]
-    apart = [(one.offload, one.cards, one.sharding) for one in (before, after)]
+    apart = [(one.cards, one.sharding) for one in (before, after)]
     if times[0] is None or times[1] is None or apart[0] != apart[1]:
-        return None  # what goes over PCIe and between cards is not in the roofline
+        return None  # what goes between cards is not in the roofline
     return times[1].seconds / times[0].seconds

@@ -1,7 +1,8 @@
-"""``train.compile = "auto"``: whether compiling pays, measured before the first step and written into the run.
+"""``train.compile``: whether the model is compiled, tried before the first step and written into the run.
 
-Compiled kernels add in another order, so a run that is continued must do as it began: what was decided lies in
-``RUN/compile.json``. Whether it pays is decided by time, so another run of the same plan may decide otherwise.
+``auto`` keeps it where it pays, ``true`` wherever it works. Compiled kernels add in another order, so a run that is continued
+must do as it began: what was decided lies in ``RUN/compile.json``. Whether it pays is decided by time, so another run of the
+same plan may decide otherwise.
 """
 
 from __future__ import annotations
@@ -11,8 +12,16 @@ import time
 from typing import Any
 
 import msgspec
-import torch
 
+from runner.compile_trial import (
+    TOLERANCE,
+    GivenUp,
+    at_most,
+    furthest_apart,
+    missing_tool,
+    stop_compilers,
+    why_of,
+)
 from runner.durable import write_durably
 from runner.rehearsal import batches_of, leaving_no_trace, rehearse
 from runner.text import Text, t
@@ -21,6 +30,9 @@ from runner.workbench import Batch, Workbench
 LEAST_RUN_S = 300.0
 """A shorter run cannot earn a compilation back: it takes half a minute to two minutes."""
 LEAST_GAIN = 0.05
+MOST_S = 120.0
+"""Compiling may take so long, or :data:`MOST_SHARE` of the run where that is longer."""
+MOST_SHARE = 0.02
 SHAPES = (0.1, 0.5, 0.9)
 """Micro-batches of these quantiles of the padded length are timed."""
 PASSES = 3
@@ -38,61 +50,120 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settle_compiling(bench: Workbench) -> None:
-    """Where the plan leaves it open, decide whether the model is compiled, and go on so."""
-    if bench.settings.compile != "auto":
+    """Decide whether the model is compiled, and go on so. Where it cannot be, a sentence says why and the run goes on without."""
+    if not bench.settings.compile:
         return
     path = bench.run.path / FILE
-    if path.is_file():
-        if msgspec.json.decode(path.read_bytes(), type=Decided).compiled:
-            bench.engine.model = torch.compile(bench.engine.placed.model, dynamic=True)
+    before = _decided_before(bench)
+    if before is not None:
+        if before.compiled:
+            _go_on_compiled(bench)
         return
     decided = _decide(bench)
     write_durably(path, msgspec.json.encode(decided))
-    bench.journal.note("info", decided.why)
+    bench.journal.note(
+        "info" if decided.compiled or bench.settings.compile == "auto" else "warn", decided.why
+    )
+
+
+def _decided_before(bench: Workbench) -> Decided | None:
+    path = bench.run.path / FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Decided)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        why = t(
+            "compile: {path} cannot be read ({why}); the run goes on without", path=str(path), why=str(error)
+        )
+        bench.journal.note("warn", why)
+        return Decided(compiled=False, why=why)
+
+
+def _go_on_compiled(bench: Workbench) -> None:
+    """Compile as the run did so far; where that is not possible here, go on without and say what that means."""
+    bench.engine.compile()
+    if bench.engine.placed.processes > 1:
+        return
+    try:
+        with leaving_no_trace(bench), at_most(10 * MOST_S, lambda: bool(bench.stop.own)):
+            _need_tools(bench)
+            rehearse(bench, _batches(bench)[0])
+    except Exception as error:  # a compiler, a kernel: this machine cannot what the one before could
+        _go_back(bench)
+        bench.journal.note("warn", why_of(error))
+        bench.journal.note(
+            "warn", t("compile: this run was compiled so far: from here on it rounds otherwise")
+        )
 
 
 def _decide(bench: Workbench) -> Decided:
-    if bench.state.windows_done:
-        return Decided(compiled=False, why=t("compile: this run began without and goes on so"))
-    if bench.engine.placed.processes > 1:
-        return Decided(compiled=False, why=t("compile: not tried, several processes train together"))
+    if bench.settings.compile == "auto":
+        if bench.state.windows_done:
+            return Decided(compiled=False, why=t("compile: this run began without and goes on so"))
+        if bench.engine.placed.processes > 1:
+            return Decided(compiled=False, why=t("compile: not tried, several processes train together"))
+    elif bench.engine.placed.processes > 1:
+        bench.engine.compile()
+        return Decided(compiled=True, why=t("compile: on, as asked for"))
     tried = _batches(bench)
     with leaving_no_trace(bench):
         eager_s = _timed(bench, tried)
         expected_s = eager_s / len(tried) * bench.total * bench.train.batch_size / _samples_each(tried)
-        if expected_s < LEAST_RUN_S:
+        if bench.settings.compile == "auto" and expected_s < LEAST_RUN_S:
             return Decided(compiled=False, why=t("compile: not tried, the whole run takes about {seconds} s and would not earn it back", seconds=round(expected_s)))  # fmt: skip
         return _tried(bench, tried, eager_s, expected_s)
 
 
 def _tried(bench: Workbench, tried: list[Batch], eager_s: float, expected_s: float) -> Decided:
-    eager = bench.engine.model
     begun = time.perf_counter()
+    bench.journal.note(
+        "info", t("compile: tried now, for at most {seconds} s", seconds=round(_limit_s(expected_s)))
+    )
     try:
-        bench.engine.model = torch.compile(bench.engine.placed.model, dynamic=True)
-        for batch in tried:
-            rehearse(bench, batch)
+        with at_most(_limit_s(expected_s), lambda: bool(bench.stop.own)):
+            _need_tools(bench)
+            eager = bench.engine.model
+            bench.engine.compile()
+            for batch in tried:
+                rehearse(bench, batch)
+            apart = max(furthest_apart(bench.engine, eager, batch) for batch in tried)
         compile_s = time.perf_counter() - begun
         ratio = _timed(bench, tried) / eager_s
     except Exception as error:  # a compiler, a kernel, a model it cannot trace: the run goes on without
-        _go_back(bench, eager)
-        return Decided(compiled=False, why=t("compile: given up ({why}); the run goes on without", why=f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"))  # fmt: skip
+        _go_back(bench)
+        return Decided(compiled=False, why=why_of(error))
     figures: dict[str, Any] = {"ratio": f"{1 / ratio:.2f}", "compile_s": round(compile_s), "expected": round(expected_s)}  # fmt: skip
-    pays = earns_back(ratio, compile_s, expected_s)
-    if not pays:
-        _go_back(bench, eager)
+    if not apart <= TOLERANCE[bench.engine.precision]:  # not a number is no agreement either
+        _go_back(bench)
+        return Decided(compiled=False, compile_s=compile_s, ratio=ratio, why=t("compile: given up. The compiled model answers differently: {apart} of the largest logit", apart=f"{apart:.1e}"))  # fmt: skip
+    if bench.settings.compile is True:
+        return Decided(compiled=True, compile_s=compile_s, ratio=ratio, why=t("compile: on, as asked for. x{ratio} the speed after {compile_s} s of compiling", **figures))  # fmt: skip
+    if not earns_back(ratio, compile_s, expected_s):
+        _go_back(bench)
         return Decided(compiled=False, compile_s=compile_s, ratio=ratio, why=t("compile: given up. x{ratio} the speed after {compile_s} s of compiling does not pay in a run of about {expected} s", **figures))  # fmt: skip
     return Decided(compiled=True, compile_s=compile_s, ratio=ratio, why=t("compile: kept. x{ratio} the speed after {compile_s} s of compiling, in a run of about {expected} s", **figures))  # fmt: skip
 
 
 def earns_back(ratio: float, compile_s: float, expected_s: float) -> bool:
-    """Does it pay? Evaluation compiles once more, for passes without gradients."""
+    """Does it pay? Passes without gradients, as evaluation makes them, are in ``compile_s``."""
     return ratio <= 1 - LEAST_GAIN and expected_s * (1 - ratio) > compile_s
 
 
-def _go_back(bench: Workbench, eager: Any) -> None:
-    bench.engine.model = eager
-    torch._dynamo.reset()
+def _limit_s(expected_s: float) -> float:
+    return max(MOST_S, MOST_SHARE * expected_s)
+
+
+def _need_tools(bench: Workbench) -> None:
+    """Raise GivenUp where it is plain that nothing can be compiled here."""
+    missing = missing_tool(bench.engine.device.type)
+    if missing is not None:
+        raise GivenUp(missing)
+
+
+def _go_back(bench: Workbench) -> None:
+    bench.engine.go_uncompiled()
+    stop_compilers()
     bench.engine.free_memory()
 
 

@@ -7,60 +7,41 @@ with its source. :mod:`runner.child.trace_memory` answers the same question by w
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
 import msgspec
 
+from runner.estimate_cards import (
+    GATHERED_LAYERS,
+    Phases,
+    fullest_cards_share,
+    gradients_between_passes,
+    gradients_of_layers,
+    is_gathered,
+    split,
+    weights_and_gradients,
+)
 from runner.estimate_outside import Part, outside_parts, with_outside
 from runner.estimate_parts import (
     activations_per_layer,
     gradient_bytes,
+    layers_that_keep,
     low_weight_bytes,
     optimizer_bytes,
     optimizer_copies,
     outer_activations,
-    trainable_parameters,
     transient_bytes,
     vocabulary_bytes,
     weight_width,
 )
+from runner.estimate_streamed import is_streamed, streamed_phases
+from runner.memory_request import MemoryRequest, Optimizer, Precision, Sharding
 from runner.model_shapes import Shape, shape_of
 from runner.text import Text, t
+from runner.trained_parts import trainable_parameters
+
+__all__ = ["MemoryEstimate", "MemoryRequest", "Optimizer", "Precision", "Sharding", "estimate", "phase_parts"]
 
 ARITHMETIC_ERROR = 0.15
 """How far this arithmetic may be off, of the tensors (benchmarks/memory.py holds it to that)."""
-
-GATHERED_LAYERS = 2
-"""ZeRO-3 and FSDP: one layer is computed while the next is fetched."""
-
-Precision = Literal["fp32", "bf16", "fp16", "bf16-pure"]
-Optimizer = Literal["adamw", "adamw-foreach", "adamw-loop", "adamw-8bit", "adafactor", "sgd", "sgd-momentum"]
-Sharding = Literal["ddp", "zero1", "zero2", "zero3"]
-
-
-class MemoryRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One training step, in full: what decides its memory."""
-
-    config: dict[str, Any]
-    task: str = "classification"
-    num_labels: int = 2
-    batch_size: int = 32
-    """Micro-batch: samples a card sees at once."""
-    sequence_length: int = 512
-    precision: Precision = "fp32"
-    """``bf16`` and ``fp16``: autocast over fp32 weights. ``bf16-pure``: weights, gradients and moments in bf16."""
-    optimizer: Optimizer = "adamw"
-    """``adamw``: the fused kernel; ``adamw-foreach``: torch's default on CUDA, with one more copy of all weights."""
-    attention: Literal["auto", "sdpa", "eager"] = "auto"
-    gradient_checkpointing: bool = False
-    accumulation: int = 1
-    lora_rank: int = 0
-    device: Literal["cuda", "cpu"] = "cuda"
-    cards: int = 1
-    sharding: Sharding = "ddp"
-    """With several cards: ``zero3`` is FSDP's full sharding."""
-    offload: bool = False
-    """Optimizer states (and the update) in the host's memory."""
 
 
 class MemoryEstimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,22 +95,29 @@ def estimate(request: MemoryRequest) -> MemoryEstimate:
     )  # fmt: skip
 
 
-def phase_parts(request: MemoryRequest, shape: Shape) -> dict[str, dict[str, int]]:
+def phase_parts(request: MemoryRequest, shape: Shape) -> Phases:
     """Return the tensor bytes by part, for each phase of an update that can be its peak."""
-    weights, gradients = _sharded(request, shape)
-    optimizer = 0 if request.offload else optimizer_bytes(request, shape) // _split(request, "zero1")
-    kept_gradients = gradients if request.accumulation > 1 else 0
-    low = low_weight_bytes(request, shape, gathered=GATHERED_LAYERS if _is_gathered(request) else None)
+    if is_streamed(request):
+        return streamed_phases(request, shape)
+    phases = _whole_phases(request, shape)
+    return fullest_cards_share(phases, request, shape) if request.spread > 1 else phases
+
+
+def _whole_phases(request: MemoryRequest, shape: Shape) -> Phases:
+    weights, gradients = weights_and_gradients(request, shape)
+    optimizer = _optimizer_here(request, shape) // split(request, "zero1")
+    kept_gradients = gradients_between_passes(request, shape, gradients)
+    low = low_weight_bytes(request, shape, gathered=GATHERED_LAYERS if is_gathered(request) else None)
     each, outer = activations_per_layer(request, shape), outer_activations(request, shape)
     boundary = request.batch_size * request.sequence_length * shape.hidden * weight_width(request)
     logits, transient = vocabulary_bytes(request, shape), transient_bytes(request, shape)
     checkpointed = request.gradient_checkpointing
-    all_kept = outer + (boundary * shape.layers if checkpointed else each * shape.layers)
-    one_layer = each if checkpointed else 0
-    in_work = low if _is_gathered(request) else low // shape.layers
+    all_kept = outer + (boundary if checkpointed else each) * layers_that_keep(request, shape)
+    in_work = low if is_gathered(request) else low // shape.layers
     low_now = in_work if checkpointed else low
-    in_layers = gradients * shape.distinct_layers * shape.layer_parameters // max(1, shape.parameters)
-    last_gradients = gradients if shape.head_is_tied or request.lora_rank else in_layers
+    reached = each if layers_that_keep(request, shape) else 0
+    one_layer = reached if checkpointed else 0
+    last_gradients = max(kept_gradients, gradients_of_layers(request, shape, gradients))
     base = {"weights": weights, "optimizer": optimizer}
     return {
         "forward": base
@@ -139,48 +127,36 @@ def phase_parts(request: MemoryRequest, shape: Shape) -> dict[str, dict[str, int
         "backward (loss)": base
         | {"gradients": kept_gradients, "activations": all_kept, "logits": logits.in_backward, "workspace": 0 if checkpointed else low},
         "backward (first layer)": base
-        | {"gradients": last_gradients, "activations": outer + each, "workspace": in_work + transient},
+        | {"gradients": last_gradients, "activations": outer + reached, "workspace": in_work + transient},
         "backward (embeddings)": base
         | {"gradients": gradients, "activations": outer, "workspace": logits.tied_gradient},
         "optimizer": base
-        | {"gradients": gradients, "workspace": 0 if request.offload else optimizer_copies(request, shape) // _split(request, "zero2")},
+        | {"gradients": gradients, "workspace": 0 if request.offload else optimizer_copies(request, shape) // split(request, "zero2")},
     }  # fmt: skip
 
 
-def _split(request: MemoryRequest, stage: str) -> int:
-    """Return among how many cards a piece is divided that ``stage`` and those above it divide."""
-    order = ("ddp", "zero1", "zero2", "zero3")
-    return request.cards if order.index(request.sharding) >= order.index(stage) else 1
+def _optimizer_here(request: MemoryRequest, shape: Shape) -> int:
+    """Return the optimizer's bytes on the device: with the update on the host none, unless that is the device."""
+    if not request.offload:
+        return optimizer_bytes(request, shape)
+    return _masters_and_moments(request, shape) if request.device == "cpu" else 0
 
 
-def _is_gathered(request: MemoryRequest) -> bool:
-    """Is a layer whole on a card only while it is computed (ZeRO-3, FSDP)? Its 16-bit copy goes with it."""
-    return request.cards > 1 and request.sharding == "zero3"
-
-
-def _sharded(request: MemoryRequest, shape: Shape) -> tuple[int, int]:
-    """Return the bytes of weights and gradients on one card.
-
-    ZeRO-3 / FSDP gathers two layers at a time (one is computed, one fetched ahead) and the embedding whole. DDP holds
-    every gradient twice: once in the buckets that it sends (``gradient_as_bucket_view`` is off by default).
-    """
-    width = weight_width(request)
-    weights, gradients = width * shape.parameters, gradient_bytes(request, shape)
-    if request.lora_rank:
-        weights += width * request.lora_rank * shape.adapted_width * shape.layers
-    if _is_gathered(request):
-        gathered = width * (GATHERED_LAYERS * shape.layer_parameters + shape.embedding_parameters)
-        return weights // request.cards + gathered, gradients // request.cards
-    if request.cards > 1 and request.sharding == "ddp":
-        return weights, 2 * gradients
-    return weights, gradients // _split(request, "zero2")
+def _masters_and_moments(request: MemoryRequest, shape: Shape) -> int:
+    return weight_width(request) * trainable_parameters(request, shape) + optimizer_bytes(request, shape)
 
 
 def _host_bytes(request: MemoryRequest, shape: Shape) -> int:
-    """Moments, and the gradients they are updated with, of all cards together: they share one host."""
-    if not request.offload:
+    """Return what lies in the host's memory, of all cards together: they share one host.
+
+    The moments, the weights that they update, and the gradients for it; where parameters lie there, those that stand still too.
+    """
+    if request.device == "cpu" or not (request.offload or request.offload_parameters):
         return 0
-    return optimizer_bytes(request, shape) + gradient_bytes(request, shape)
+    found = _masters_and_moments(request, shape) + gradient_bytes(request, shape)
+    if request.offload_parameters:
+        found += weight_width(request) * (shape.parameters - trainable_parameters(request, shape))
+    return found
 
 
 def _why(name: str, request: MemoryRequest, shape: Shape) -> Text:
@@ -196,4 +172,6 @@ def _why(name: str, request: MemoryRequest, shape: Shape) -> Text:
                     tokens=request.batch_size * request.sequence_length, vocabulary=shape.vocabulary),
         "workspace": t("16-bit copies of weights under autocast, and what lives only within one layer or update"),
     }  # fmt: skip
+    if name == "weights" and is_streamed(request):
+        return t("copies of one block at a time: the parameters lie in the host's memory")
     return texts[name]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from runner.adapter_widths import adapter_inputs, keeps_every_input
+from runner.trained_parts import still, trainable_parameters
+
 if TYPE_CHECKING:
-    from runner.estimate import MemoryRequest
+    from runner.memory_request import MemoryRequest
     from runner.model_shapes import Shape
 
 FP32, LOW = 4, 2
@@ -46,14 +49,6 @@ def uses_sdpa(request: MemoryRequest, shape: Shape) -> bool:
     return shape.has_sdpa and request.attention != "eager"
 
 
-def trainable_parameters(request: MemoryRequest, shape: Shape) -> int:
-    """With LoRA: the adapters of queries and values, and the head of a classifier."""
-    if not request.lora_rank:
-        return shape.parameters
-    head = 0 if request.task in ("causal-lm", "masked-lm") else shape.head_parameters
-    return request.lora_rank * shape.adapted_width * shape.layers + head
-
-
 def gradient_bytes(request: MemoryRequest, shape: Shape) -> int:
     return weight_width(request) * trainable_parameters(request, shape)
 
@@ -82,8 +77,13 @@ def optimizer_copies(request: MemoryRequest, shape: Shape) -> int:
     return copies.get(request.optimizer, 0)
 
 
+def layers_that_keep(request: MemoryRequest, shape: Shape) -> int:
+    """Return how many layers keep something for a backward pass: all but those below everything that moves."""
+    return shape.layers if request.lora_rank else shape.layers - still(request, shape).lowest
+
+
 def low_weight_bytes(request: MemoryRequest, shape: Shape, gathered: int | None = None) -> int:
-    """Under autocast every matrix that is multiplied with has a 16-bit copy until its backward is done.
+    """Under autocast every matrix that is multiplied with has a 16-bit copy until its backward is done, if it has one.
 
     ``gathered``: so many layers are on the card at a time, and no copy outlives its layer; None: all are.
     """
@@ -92,7 +92,8 @@ def low_weight_bytes(request: MemoryRequest, shape: Shape, gathered: int | None 
     head = shape.head_parameters
     if request.task in ("causal-lm", "masked-lm") and shape.head_is_tied:
         head += shape.vocabulary * shape.hidden
-    layers = shape.distinct_layers if gathered is None else min(gathered, shape.distinct_layers)
+    copied = min(shape.distinct_layers, layers_that_keep(request, shape))
+    layers = copied if gathered is None else min(gathered, copied)
     return LOW * (layers * shape.layer_parameters + head)
 
 
@@ -100,18 +101,20 @@ def activations_per_layer(request: MemoryRequest, shape: Shape) -> int:
     """Bytes that one layer keeps for the backward pass, whole batch."""
     kept, h, i = shape.kept, shape.hidden, shape.inner
     low = compute_width(request)
+    drops = request.lora_rank and request.lora_dropout
+    adapted = request.lora_rank and (drops or not keeps_every_input(shape, request.lora_targets))
     if request.precision == "fp32":
-        wide = FP32 * h * (kept.lora_fp32 if request.lora_rank else kept.fp32)
+        wide = FP32 * h * (kept.lora_fp32 if adapted else kept.fp32)
     elif is_autocast(request):
-        full, half = (
-            (kept.lora_full, kept.lora_low) if request.lora_rank else (kept.mixed_full, kept.mixed_low)
-        )
+        full, half = (kept.lora_full, kept.lora_low) if adapted else (kept.mixed_full, kept.mixed_low)
         wide = h * (FP32 * full + LOW * half)
     else:
-        low_values = kept.lora_fp32 - kept.pure_full if request.lora_rank else kept.pure_low
+        low_values = kept.lora_fp32 - kept.pure_full if adapted else kept.pure_low
         wide = h * (FP32 * kept.pure_full + LOW * low_values)
-    inner = low * i * (kept.lora_inner if request.lora_rank else kept.inner)
+    inner = low * i * (kept.lora_inner if adapted else kept.inner)
     masks = h * kept.dropout_masks * mask_width(request) if shape.has_dropout else 0
+    if drops:  # each adapter keeps what it dropped of its input, and no projection the input itself
+        masks += adapter_inputs(shape, request.lora_targets) * (low + mask_width(request))
     return int(tokens(request) * (wide + inner + masks)) + attention_bytes(request, shape)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
-from runner.estimate import MemoryRequest, estimate
+import msgspec
+
+from runner.estimate import estimate
 from runner.model_shapes import UnknownArchitecture
 from runner.plan import Plan
+from runner.step_request import Device, step_request
 from runner.text import Text, t
 
 
@@ -28,23 +31,17 @@ def foretold_bytes(
     Raises:
         NotForetold: the architecture, or the way it is trained, is not known to the arithmetic.
     """
-    profile, settings = plan.profile, plan.settings
     unknown = _unknown(plan, model)
     if unknown is not None:
         raise NotForetold(unknown)
-    config, section = model.config, profile.model
-    token_level = section.task == "token-classification"
-    where: Literal["cuda", "cpu"] = "cuda" if (device or settings.device) == "cuda" else "cpu"
-    request = MemoryRequest(
-        config=config.to_dict(), task="classification" if token_level else section.task,
-        num_labels=max(2, int(getattr(config, "num_labels", 2))), batch_size=samples, sequence_length=length,
-        precision=settings.precision, optimizer="adamw" if settings.fused else "adamw-loop",  # type: ignore[arg-type]
-        attention="eager" if getattr(config, "_attn_implementation", "") == "eager" else "auto",
-        gradient_checkpointing=section.gradient_checkpointing if recomputes is None else recomputes,
-        lora_rank=section.lora.rank if section.lora else 0,
-        accumulation=max(1, profile.train.batch_size // samples), device=where,
-        offload=settings.offload == "optimizer" and where == "cuda",
-    )  # fmt: skip
+    where: Device = "cuda" if (device or plan.settings.device) == "cuda" else "cpu"
+    labels = max(2, int(getattr(model.config, "num_labels", 2)))
+    precision: Any = plan.settings.precision
+    request = step_request(
+        plan, model.config.to_dict(), labels, samples, length, where, precision, recomputes
+    )
+    if getattr(model.config, "_attn_implementation", "") == "eager":
+        request = msgspec.structs.replace(request, attention="eager")
     try:
         return estimate(request).allocated_bytes
     except UnknownArchitecture as error:
@@ -54,8 +51,6 @@ def foretold_bytes(
 def _unknown(plan: Plan, model: Any) -> Text | None:
     if plan.settings.compile:
         return t("compiled code keeps what it likes: its memory is measured, not foretold")
-    if plan.profile.train.freeze:
-        return t("some weights stand still: the memory of such a run is measured, not foretold")
     if not hasattr(getattr(model, "config", None), "to_dict"):
         return t("the model has no configuration: its memory is measured, not foretold")
     return None

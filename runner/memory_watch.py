@@ -15,6 +15,8 @@ import torch
 from runner.child import memory_guard
 from runner.estimate_outside import CPU_HELD_SHARE, CPU_HELD_SHARE_HIGH
 from runner.foretelling import NotForetold, foretold_bytes
+from runner.offload import HostAdamW
+from runner.step_request import worst_shape
 from runner.text import Text, t
 from runner.workbench import Batch, Workbench
 
@@ -76,7 +78,7 @@ class MemoryWatch:
         }  # fmt: skip
         try:
             foretold = foretell(self._bench, samples, length)
-            worst = foretell(self._bench, self._bench.state.micro_batch_size, self._bench.train.max_length)
+            worst = foretell(self._bench, *worst_shape(self._bench.plan, self._bench.ranks.size, self._bench.state.micro_batch_size))  # fmt: skip
         except NotForetold as error:
             self._bench.journal.write("memory", self._step, **data, parted=False, why=msgspec.to_builtins(error.text))  # fmt: skip
             return
@@ -104,6 +106,8 @@ class MemoryWatch:
 def _model_bytes(bench: Workbench) -> int:
     """Return what of a model and its optimizer is there before the first step."""
     kept = list(bench.engine.bare_model.parameters())
+    if isinstance(bench.optimizer, HostAdamW):
+        kept += [master for _, master in bench.optimizer.pairs]
     for state in bench.optimizer.state.values():
         kept += [one for one in state.values() if isinstance(one, torch.Tensor)]
     return sum(one.nbytes for one in kept)
@@ -124,7 +128,7 @@ def foretell(bench: Workbench, samples: int, length: int) -> int:
         NotForetold: the architecture, or the way it is trained, is not known to the arithmetic.
     """
     placed = bench.engine.placed
-    if placed.strategy == "fsdp" or placed.is_spread or placed.fetches_weights:
+    if placed.in_parts or placed.is_spread or placed.fetches_weights:
         raise NotForetold(t("the model lies on more than one device: its memory is measured, not foretold"))
     device, recomputes = bench.engine.device.type, bench.state.gradient_checkpointing
     found = foretold_bytes(bench.plan, bench.engine.bare_model, samples, length, recomputes, device)
@@ -150,7 +154,7 @@ def warning(measured: int, foretold: int, worst: int, shape: tuple[int, int], ma
 
 def watch_memory(bench: Workbench) -> MemoryWatch | None:
     """Return the watch of a run; None where this system tells nothing of a process's memory."""
-    if bench.state.strategy == "fsdp":  # each rank holds another part
+    if bench.engine.placed.in_parts:  # each rank holds another part
         return None
     with contextlib.suppress(OSError, LookupError):
         return MemoryWatch(bench)

@@ -1,16 +1,16 @@
-"""What a model's config.json says of its size: parameters counted, and what each layer keeps for the backward pass.
+"""What a model's config.json says of its size: parameters counted, widths and layers.
 
-Known architecture families only; pure arithmetic, no torch. The counts of kept values per token were read off traced
-steps of transformers 5.24 (see :mod:`runner.child.trace_memory`), one storage at a time.
+Known architecture families only (:mod:`runner.model_families`); pure arithmetic, no torch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
+from runner.model_families import COMPOSED_ACTIVATIONS, COMPOSED_KEEPS, DEFAULTS, FAMILIES, KEPT, Kept
 from runner.text import Text, t
 
 
@@ -22,61 +22,10 @@ class UnknownArchitecture(ValueError):  # noqa: N818 - it is what it says
         super().__init__(str(problem))
 
 
-class Kept(NamedTuple):
-    """Values that one layer keeps per token, in widths: ``hidden`` of h, ``inner`` of the feed-forward's width."""
-
-    fp32: int
-    """Hidden-wide values, everything in fp32."""
-    mixed_full: int
-    """Under autocast: hidden-wide values that stay fp32 (inputs of norms)."""
-    mixed_low: int
-    """Under autocast: hidden-wide values in 16 bits (a cast copy for each projection among them)."""
-    pure_full: int
-    """Weights in bf16: hidden-wide values that are fp32 all the same (Llama's norms)."""
-    pure_low: int
-    inner: int
-    lora_fp32: int
-    """As above with the layer's own weights frozen: no projection keeps its input but those with an adapter."""
-    lora_full: int
-    lora_low: int
-    lora_inner: int
-    dropout_masks: int
-
-
-KEPT = {
-    "bert": Kept(8, 2, 8, 0, 8, 2, 7, 2, 6, 1, 2),
-    "distilbert": Kept(8, 2, 8, 0, 8, 2, 7, 2, 6, 1, 1),
-    "deberta": Kept(9, 2, 9, 0, 9, 2, 8, 2, 7, 1, 2),
-    "modernbert": Kept(10, 2, 8, 0, 10, 4, 9, 2, 7, 3, 0),
-    "gpt2": Kept(8, 2, 6, 0, 8, 2, 7, 2, 5, 1, 2),
-    "llama": Kept(10, 4, 9, 2, 8, 4, 7, 2, 6, 3, 0),
-}
-
-COMPOSED_ACTIVATIONS = ("gelu_new", "gelu_fast")
-"""Written out in single operations by transformers: three more values of the feed-forward's width are kept."""
-COMPOSED_KEEPS = 3
-
-FAMILIES = {
-    "bert": "bert", "roberta": "bert", "xlm-roberta": "bert", "camembert": "bert", "electra": "bert", "albert": "bert",
-    "distilbert": "distilbert", "deberta-v2": "deberta", "modernbert": "modernbert", "gpt2": "gpt2",
-    "llama": "llama", "mistral": "llama", "qwen2": "llama", "qwen3": "llama",
-}  # fmt: skip
-
-# What each config class of transformers takes where config.json leaves a key out (transformers 5.24).
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "bert": {"vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512, "type_vocab_size": 2},
-    "roberta": {"vocab_size": 50265, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512, "type_vocab_size": 2},
-    "electra": {"vocab_size": 30522, "embedding_size": 128, "hidden_size": 256, "num_hidden_layers": 12, "num_attention_heads": 4, "intermediate_size": 1024, "max_position_embeddings": 512, "type_vocab_size": 2},
-    "albert": {"vocab_size": 30000, "embedding_size": 128, "hidden_size": 4096, "num_hidden_layers": 12, "num_hidden_groups": 1, "num_attention_heads": 64, "intermediate_size": 16384, "max_position_embeddings": 512, "type_vocab_size": 2, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "hidden_act": "gelu_new"},
-    "distilbert": {"vocab_size": 30522, "max_position_embeddings": 512, "dim": 768, "n_layers": 6, "n_heads": 12, "hidden_dim": 3072, "dropout": 0.1, "attention_dropout": 0.1},
-    "deberta-v2": {"vocab_size": 128100, "hidden_size": 1536, "num_hidden_layers": 24, "num_attention_heads": 24, "intermediate_size": 6144, "max_position_embeddings": 512, "type_vocab_size": 0, "relative_attention": False, "position_biased_input": True, "pos_att_type": [], "position_buckets": -1, "max_relative_positions": -1, "share_att_key": False},
-    "modernbert": {"vocab_size": 50368, "hidden_size": 768, "num_hidden_layers": 22, "num_attention_heads": 12, "intermediate_size": 1152, "attention_dropout": 0.0},
-    "gpt2": {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_inner": None, "resid_pdrop": 0.1, "attn_pdrop": 0.1, "activation_function": "gelu_new"},
-    "llama": {"vocab_size": 32000, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 11008, "attention_dropout": 0.0, "tie_word_embeddings": False},
-    "mistral": {"vocab_size": 32000, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "attention_dropout": 0.0, "tie_word_embeddings": False},
-    "qwen2": {"vocab_size": 151936, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 22016, "attention_dropout": 0.0, "tie_word_embeddings": False},
-    "qwen3": {"vocab_size": 151936, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": 128, "intermediate_size": 22016, "attention_dropout": 0.0, "tie_word_embeddings": False},
-}  # fmt: skip
+MOST = 10_000_000
+MOST_LAYERS = 10_000
+"""Sizes beyond any model's: a config with more is a mistake, and counting it would take as long."""
+ZERO_ALLOWED = ("type_vocab_size",)
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +45,10 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     head_parameters: int
     head_is_tied: bool
     """The output layer is the embedding once more: its gradient comes in two pieces."""
+    query_width: int = 0
+    """Outputs of the query projection; 0: as wide as ``hidden``."""
+    key_width: int = 0
+    """Outputs of the key projection, and of the value's; 0: as wide as ``hidden``."""
     adapted_width: int
     """Sum of (input + output widths) of a layer's query and value projections: what a rank of LoRA costs."""
     has_dropout: bool
@@ -132,6 +85,7 @@ def shape_of(config: Mapping[str, Any], task: str = "classification", labels: in
         )  # fmt: skip
     base = DEFAULTS["roberta" if kind in ("xlm-roberta", "camembert") else kind]
     settings = {**base, **{key: value for key, value in config.items() if value is not None}}
+    _refuse_no_sizes(kind, base, settings)
     try:
         makers = {"distilbert": _distilbert, "gpt2": _gpt2, "modernbert": _modernbert, "llama": _llama}
         shape = makers.get(FAMILIES[kind], _bert)(kind, settings, task, labels)
@@ -139,11 +93,23 @@ def shape_of(config: Mapping[str, Any], task: str = "classification", labels: in
         raise UnknownArchitecture(
             t("the configuration of {kind} cannot be used: {error}", kind=kind, error=str(error))
         ) from error
-    if min(shape.layers, shape.hidden, shape.inner, shape.heads, shape.vocabulary) < 1:
-        raise UnknownArchitecture(
-            t("the configuration of {kind} cannot be used: {error}", kind=kind, error="a size below 1")
-        )
     return shape
+
+
+def _refuse_no_sizes(kind: str, base: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Raise UnknownArchitecture where a key that is a size in every such configuration holds none."""
+    for key, usual in base.items():
+        if type(usual) is not int:
+            continue
+        value = settings[key]
+        least = usual if usual < 1 else 0 if key in ZERO_ALLOWED else 1
+        most = MOST_LAYERS if "layer" in key else MOST
+        whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
+        if not whole or not least <= value <= most:
+            raise UnknownArchitecture(
+                t("the configuration of {kind} cannot be used: {key} is {value}, and a whole number from {least} to {most} is wanted",
+                  kind=kind, key=key, value=str(value)[:40], least=least, most=most)
+            )  # fmt: skip
 
 
 def _language_model(task: str) -> bool:
@@ -246,6 +212,6 @@ def _llama(kind: str, s: Mapping[str, Any], task: str, labels: int) -> Shape:
         model_type=kind, family="llama", layers=int(s["num_hidden_layers"]), hidden=h, inner=i, heads=heads,
         vocabulary=v, embedding_parameters=v * h + h, layer_parameters=layer,
         distinct_layers=int(s["num_hidden_layers"]), head_parameters=head,
-        head_is_tied=tied and _language_model(task), adapted_width=2 * h + queries + keys,
+        head_is_tied=tied and _language_model(task), query_width=queries, key_width=keys, adapted_width=2 * h + queries + keys,
         has_dropout=False, has_attention_dropout=float(s["attention_dropout"]) > 0, has_sdpa=True,
     )  # fmt: skip

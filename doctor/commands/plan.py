@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sharding", choices=SHARDINGS, help=say("with --gpus N: how the cards share; zero3 is FSDP")
     )
     step.add_argument("--offload", action="store_true", help=say("optimizer states in host memory"))
-    parser.add_argument("--gpus", metavar="N|all", default="1", help=say("train on N cards; all: the table of every card"))  # fmt: skip
+    parser.add_argument("--gpus", "--cards", "--nproc", metavar="N|gpu|all", default="1", help=say("train on N cards; gpu: all that are here; all: the table of every card"))  # fmt: skip
     parser.add_argument("--gpu-table", choices=("all",), help=argparse.SUPPRESS)
     parser.add_argument("--price", metavar="LIST", default="", help=say("prices an hour, for the table: \"RTX 4090=2.1,A100 80GB=7.5\""))  # fmt: skip
     parser.add_argument("--samples", type=count, metavar="N", help=say("samples of an epoch, for the table (default: 25000)"))  # fmt: skip
@@ -54,8 +54,11 @@ def run(namespace: argparse.Namespace) -> int:
     snapshot = examined(namespace.python, namespace.facts)
     if namespace.measure:
         options = service.options_here(options, snapshot)
-    found, request = planned_step(namespace, snapshot, options)
-    request = msgspec.structs.replace(request, cards=_cards(namespace.gpus))
+    step = planned_step(
+        namespace, snapshot, options, _cards(namespace.gpus, service.visible_card_count(snapshot))
+    )
+    found, request = step.found, step.request
+    options = msgspec.structs.replace(options, by_profile=bool(namespace.profile), notes=step.notes)
     compared: Compared | None = None
     with _troubles():
         if namespace.measure:
@@ -104,11 +107,17 @@ def _options(namespace: argparse.Namespace) -> PlanOptions:
     )
 
 
-def _cards(text: str) -> int:
+def _cards(text: str, here: int) -> int:
+    """Return how many cards train together; ``gpu``: every one of the ``here``."""
     if text == "all":
         return 1
+    if text == "gpu":
+        return max(1, here)
     if not text.isdecimal() or int(text) < 1:
-        raise CommandError(say("--gpus takes a number of cards, or all"), Exit.USAGE)
+        raise CommandError(
+            say("--gpus takes a number of cards, gpu (all that are here), or all (the table of every card)"),
+            Exit.USAGE,
+        )
     return int(text)
 
 

@@ -12,8 +12,8 @@ from doctor.language import say
 
 if TYPE_CHECKING:
     from doctor.model import Snapshot
-    from doctor.model_config import FoundConfig
     from doctor.planning import PlanOptions
+    from doctor.profile_step import Step
     from runner.estimate import MemoryRequest
 
 SECTIONS = ("host", "container", "gpus", "environment", "python", "packages", "torch")
@@ -78,9 +78,11 @@ def memory(text: str) -> int:
 
 
 def planned_step(
-    namespace: argparse.Namespace, snapshot: Snapshot, options: PlanOptions
-) -> tuple[FoundConfig, MemoryRequest]:
-    """Return the model and the step that the command line means. Raises CommandError."""
+    namespace: argparse.Namespace, snapshot: Snapshot, options: PlanOptions, cards: int = 1
+) -> Step:
+    """Return the model and the step that the command line means, of one of ``cards``. Raises CommandError."""
+    import msgspec
+
     from doctor import service
     from doctor.launch import LaunchError
     from doctor.model_config import NoConfig
@@ -90,14 +92,15 @@ def planned_step(
         raise CommandError(say("Name a profile, or a model with --model: one of them."), Exit.USAGE)
     try:
         if namespace.model:
-            found, request = service.model_request(namespace.model, snapshot, options)
+            step = service.model_step(namespace.model, snapshot, options)
+            step = step._replace(request=msgspec.structs.replace(step.request, cards=cards))
         else:
-            found, request = service.profile_request(namespace.profile, namespace.set, snapshot, options.on_cpu)  # fmt: skip
+            step = service.profile_step(namespace.profile, namespace.set, snapshot, options.on_cpu, cards)
     except ProfileError as error:
         raise CommandError("\n  ".join([error.source + ":", *map(say, error.problems)]), Exit.USAGE) from None
     except (LaunchError, NoConfig) as error:
         raise CommandError(error.text, Exit.USAGE) from None
-    return found, _changed(request, namespace)
+    return step._replace(request=_changed(step.request, namespace))
 
 
 def _changed(request: MemoryRequest, namespace: argparse.Namespace) -> MemoryRequest:

@@ -27,7 +27,7 @@ def run(namespace: argparse.Namespace) -> int:
     options = PlanOptions(on_cpu=namespace.cpu, memory_limit_bytes=namespace.memory_limit)
     snapshot = examined(namespace.python, None)
     options = service.options_here(options, snapshot)
-    _, request = planned_step(namespace, snapshot, options)
+    request = planned_step(namespace, snapshot, options).request
     try:
         found = service.tune_batch(request, snapshot, options, namespace.limit_seconds, _say)
     except CannotMeasure as error:

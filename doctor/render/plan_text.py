@@ -11,6 +11,7 @@ from doctor.remedies import Remedy
 from doctor.render.cards_text import cards_lines
 from doctor.render.layout import display_width, human_bytes, indent, pad
 from doctor.render.sparkline import bar
+from runner.strings import printable
 from runner.text import Text, t
 
 BAR_WIDTH = 24
@@ -48,6 +49,12 @@ def plan_lines(plan: MemoryPlan, width: int, unicode: bool = True) -> Iterator[s
         yield from cards_lines(plan, width)
 
 
+def headline(plan: MemoryPlan) -> str:
+    """Return whether it fits, and the peak that this rests on."""
+    answer = "" if plan.fits is None else say(_answer(plan)) + " "
+    return answer + next(_peak(plan))
+
+
 def _header(plan: MemoryPlan) -> str:
     request = plan.request
     words = [
@@ -56,8 +63,11 @@ def _header(plan: MemoryPlan) -> str:
         say(t("accumulated {times} {times:time|times}", times=request.accumulation)) if request.accumulation > 1 else "",
         say("gradient checkpointing") if request.gradient_checkpointing else "",
         f"LoRA r={request.lora_rank}" if request.lora_rank else "",
+        say(t("frozen: {patterns}", patterns=printable(", ".join(rule.parameters for rule in request.freeze)))) if request.freeze else "",
+        say(t("layers over {count} cards", count=request.spread)) if request.spread > 1 else "",
         say(t("{count} {count:card|cards}, {sharding}", count=request.cards, sharding=request.sharding)) if request.cards > 1 else "",
         say("optimizer states in host memory") if request.offload else "",
+        say("parameters in host memory") if request.offload_parameters else "",
     ]  # fmt: skip
     parameters = say(t("{count} M parameters", count=round(plan.estimate.parameters / 1e6, 1)))
     return f"{plan.model} ({parameters}, {request.task}): " + " · ".join(filter(None, words))
@@ -86,7 +96,14 @@ def _peak(plan: MemoryPlan) -> Iterator[str]:
     if found.source != "arithmetic" and plan.arithmetic is not None:
         yield say(t("The arithmetic says {peak}.", peak=human_bytes(plan.arithmetic.peak_bytes)))
     if found.host_bytes:
-        yield say(t("In the host's memory, for all cards: {size}", size=human_bytes(found.host_bytes)))
+        yield say(_host(plan))
+
+
+def _host(plan: MemoryPlan) -> Text:
+    size = human_bytes(plan.estimate.host_bytes)
+    if plan.host_free_bytes is None:
+        return t("In the host's memory, for all cards: {size}", size=size)
+    return t("In the host's memory, for all cards: {size}, of {free} that can be had", size=size, free=human_bytes(plan.host_free_bytes))  # fmt: skip
 
 
 def _verdict(plan: MemoryPlan) -> Iterator[str]:
@@ -116,7 +133,7 @@ def _verdict(plan: MemoryPlan) -> Iterator[str]:
         )
     if plan.tuned:
         yield say(_tuned(plan.tuned))
-    if plan.fits is False and not plan.remedies:
+    if plan.fits is False and not plan.remedies and not plan.host_is_short:
         yield say("Nothing that could be turned on makes it fit here: --gpus all shows which cards it fits.")
 
 
@@ -134,6 +151,8 @@ def _remedies(plan: MemoryPlan, width: int) -> Iterator[str]:
 
 
 def _answer(plan: MemoryPlan) -> Text:
+    if plan.host_is_short:
+        return t("It does not fit: the host's memory is too small for what is to lie there.")
     if plan.fits:
         return t("It fits.") if plan.surely else t("It should fit, but the high end of the range does not.")
     return (
@@ -153,4 +172,5 @@ def _remedy(remedy: Remedy) -> str:
     time = say(", its time is not foretold") if factor is None else say(t(", update takes {factor} x the time", factor=f"{factor:.2f}"))  # fmt: skip
     saved = say(t("saves {saved}, peak {peak}", saved=human_bytes(remedy.saved_bytes), peak=human_bytes(remedy.peak_bytes)))  # fmt: skip
     fits = say(": it fits") if remedy.fits else ""
-    return f"{say(remedy.title)} ({saved}{time}){fits}"
+    setting = f" · --set {remedy.setting}" if remedy.setting else ""
+    return f"{say(remedy.title)} ({saved}{time}){fits}{setting}"

@@ -13,37 +13,46 @@ if TYPE_CHECKING:
     from doctor.model import Snapshot
     from doctor.model_config import FoundConfig
     from doctor.planning import PlanOptions
+    from doctor.profile_step import Step
     from doctor.tuning import Compared, TunedBatch
     from runner.estimate import MemoryRequest
     from runner.text import Text
 
 
-def model_request(
-    name: str, snapshot: Snapshot | None = None, options: PlanOptions | None = None
-) -> tuple[FoundConfig, MemoryRequest]:
+def model_step(name: str, snapshot: Snapshot | None = None, options: PlanOptions | None = None) -> Step:
     """Return a model's configuration and a step with it as asked for by default (batch 32, 512 tokens, 16 bits).
 
     Raises:
         doctor.model_config.NoConfig: the configuration is neither here nor in the table.
     """
     from doctor.planning import config_of_model, default_precision, default_task, device_of
+    from doctor.profile_step import Step
     from runner.estimate import MemoryRequest
 
     found = config_of_model(name)
     on_cpu = options is not None and options.on_cpu
     card = device_of(snapshot, options) if snapshot is not None and options is not None else None
     precision = default_precision(on_cpu, card)
-    return found, MemoryRequest(config=found.config, task=default_task(found.config), precision=precision)
+    return Step(
+        found, MemoryRequest(config=found.config, task=default_task(found.config), precision=precision)
+    )
 
 
-def profile_request(
-    profile: str, overrides: Sequence[str], snapshot: Snapshot, on_cpu: bool = False
-) -> tuple[FoundConfig, MemoryRequest]:
-    """Return a profile's model and the step that ``doctor run`` would take. Raises as
-    :func:`doctor.planning.request_of_profile`."""
-    from doctor.planning import request_of_profile
+def profile_step(
+    profile: str, overrides: Sequence[str], snapshot: Snapshot, on_cpu: bool = False, processes: int = 1
+) -> Step:
+    """Return a profile's model and the step that each of ``processes`` would take. Raises as
+    :func:`doctor.profile_step.step_of_profile`."""
+    from doctor.profile_step import step_of_profile
 
-    return request_of_profile(profile, tuple(overrides), snapshot, on_cpu)
+    return step_of_profile(profile, tuple(overrides), snapshot, on_cpu, processes)
+
+
+def visible_card_count(snapshot: Snapshot) -> int:
+    """Return how many cards answer and are left to a process by CUDA_VISIBLE_DEVICES."""
+    from doctor.machine_facts import visible_gpus
+
+    return len(visible_gpus(snapshot.facts))
 
 
 def plan_memory(
@@ -111,11 +120,13 @@ def plan_memory_of(
     """Return what a profile's step takes of this machine's card, or why that cannot be told."""
     from doctor.launch import LaunchError
     from doctor.model_config import NoConfig
+    from doctor.planning import PlanOptions
     from runner.model_shapes import UnknownArchitecture
 
     try:
-        found, request = profile_request(profile, overrides, snapshot)
-        return plan_memory(found, request, snapshot), None
+        step = profile_step(profile, overrides, snapshot)
+        options = PlanOptions(by_profile=True, notes=step.notes)
+        return plan_memory(step.found, step.request, snapshot, options), None
     except (NoConfig, LaunchError) as error:
         return None, error.text
     except UnknownArchitecture as error:

@@ -39,6 +39,8 @@ def main(path: str) -> int:
     bench: Any = Trainer(
         plan, run, Journal(EventWriter(run.events / "trainer-0.jsonl", "trainer-0")), StopRequest()
     )
+    if bench.settings.compile:
+        bench.engine.compile()
     bench.engine.model.train()
     from runner.proof import Proof
 

@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, Any, Callable, Dict
 
 if TYPE_CHECKING or __package__:
     from runner.child import memory_guard
-    from runner.child.memory_step import add_lora, make_batch, make_model, make_optimizer
+    from runner.child.memory_step import make_batch, make_model, make_optimizer
+    from runner.child.memory_trained import settle_trained
 else:
     import memory_guard
-    from memory_step import add_lora, make_batch, make_model, make_optimizer
+    from memory_step import make_batch, make_model, make_optimizer
+    from memory_trained import settle_trained
 
 UPDATES = 2
 """The optimizer's state exists from the second on."""
@@ -40,13 +42,12 @@ class Bench:
     def __init__(self, torch: Any, transformers: Any, request: Row) -> None:
         self.torch, self.request, self.device = torch, request, request["device"]
         self.model = make_model(torch, transformers, request)
-        if request["lora_rank"]:
-            add_lora(torch, self.model, request["lora_rank"])
+        settle_trained(torch, self.model, request)
         with torch.no_grad():
             for parameter in self.model.parameters():
                 parameter.normal_(0.0, 0.02)  # pages that nobody wrote to would not count
         self.model.to(self.device)
-        self.optimizer = make_optimizer(torch, self.model, request["optimizer"])
+        self.optimizer = make_optimizer(torch, self.model, request)
 
     def update(self, size: int) -> None:
         request, torch = self.request, self.torch
@@ -140,7 +141,7 @@ class OnCpu:
 
 def warm(request: Row) -> Row:
     """Return a small request, taken first so that what libraries load on first use does not count as the model's."""
-    return dict(request, config=WARM, task="classification", sequence_length=16, lora_rank=0)
+    return dict(request, config=WARM, task="classification", sequence_length=16, lora_rank=0, freeze=[])
 
 
 def measure(bench: Bench, peak: Callable[[], Row], size: int, is_out_of_memory: Callable[[BaseException], bool]) -> Row:  # fmt: skip

@@ -78,52 +78,26 @@ def without_initialisers() -> Any:
     return contextlib.nullcontext()
 
 
-def add_lora(torch: Any, model: Any, rank: int) -> None:
-    """Freeze all but the head, and add two thin matrices to each projection of queries and values (peft's default)."""
-    names = (
-        "query",
-        "value",
-        "q_proj",
-        "v_proj",
-        "q_lin",
-        "v_lin",
-        "query_proj",
-        "value_proj",
-        "c_attn",
-        "Wqkv",
-    )
-    heads = ("classifier", "score", "pooler", "pre_classifier")
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name.split(".")[0] in heads)
-    for module in list(model.modules()):
-        for name, layer in list(module.named_children()):
-            if name in names and getattr(layer, "weight", None) is not None:
-                wide = layer.weight.shape
-                rows, out = (wide[0], wide[1]) if type(layer).__name__ == "Conv1D" else (wide[1], wide[0])
-                setattr(module, name, lora_layer(torch, layer, rows, out, rank))
-    if hasattr(model, "enable_input_require_grads"):
-        model.enable_input_require_grads()  # what peft asks for too: checkpointing needs an input that has a gradient
+class SizesOnly:
+    """An optimizer of which only the sizes are real. This one's states lie in the host's memory: here it has none."""
+
+    def __init__(self, parameters: List[Any]) -> None:
+        self.parameters = parameters
+
+    def step(self) -> None:
+        """The update is made on the host."""
+
+    def zero_grad(self) -> None:
+        for parameter in self.parameters:
+            parameter.grad = None
 
 
-def lora_layer(torch: Any, base: Any, rows: int, out: int, rank: int) -> Any:
-    class Lora(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.base = base
-            self.down = torch.nn.Linear(rows, rank, bias=False)
-            self.up = torch.nn.Linear(rank, out, bias=False)
-
-        def forward(self, x: Any) -> Any:
-            return self.base(x) + self.up(self.down(x)) * 2.0
-
-    return Lora()
-
-
-class EightBit:
-    """AdamW whose moments are bytes with a scale a block; the update needs no copies. Only its sizes are real."""
+class EightBit(SizesOnly):
+    """AdamW whose moments are bytes with a scale a block; the update needs no copies."""
 
     def __init__(self, torch: Any, parameters: List[Any]) -> None:
-        self.torch, self.parameters = torch, parameters
+        super().__init__(parameters)
+        self.torch = torch
         self.state: List[Any] = []
 
     def step(self) -> None:
@@ -137,13 +111,11 @@ class EightBit:
                 blocks = -(-parameter.numel() // BLOCK_8BIT)
                 self.state += [self.torch.zeros(blocks, dtype=self.torch.float32) for _ in range(2)]
 
-    def zero_grad(self) -> None:
-        for parameter in self.parameters:
-            parameter.grad = None
 
-
-def make_optimizer(torch: Any, model: Any, kind: str) -> Any:
+def make_optimizer(torch: Any, model: Any, request: Dict[str, Any]) -> Any:
     parameters = [one for one in model.parameters() if one.requires_grad]
+    if request["device"] == "cuda" and (request.get("offload") or request.get("offload_parameters")):
+        return SizesOnly(parameters)
     optim = torch.optim
     makers: Dict[str, Callable[[], Any]] = {
         "adamw": lambda: optim.AdamW(parameters, fused=True),
@@ -154,7 +126,7 @@ def make_optimizer(torch: Any, model: Any, kind: str) -> Any:
         "sgd": lambda: optim.SGD(parameters, lr=0.1, foreach=False),
         "sgd-momentum": lambda: optim.SGD(parameters, lr=0.1, momentum=0.9, foreach=False),
     }
-    return makers[kind]()
+    return makers[request["optimizer"]]()
 
 
 def make_batch(torch: Any, request: Dict[str, Any], size: int) -> Dict[str, Any]:

@@ -45,11 +45,22 @@ class Tracker:
             storage = value.untyped_storage()
             key = storage._cdata
             if key not in self._known:
-                size = -(-storage.nbytes() // self.rounding) * self.rounding
+                size = self._rounded(storage)
                 self._known[key] = weakref.ref(storage, self._forgetting(key, size))
                 self.live_bytes += size
                 segment = self.segments[-1]
                 segment.peak_bytes = max(segment.peak_bytes, self.live_bytes)
+
+    def disown(self, tensor: Any) -> None:
+        """Count a tensor no longer, as long as it lives: it lies elsewhere."""
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key in self._known:
+            self.live_bytes -= self._rounded(storage)
+            self._known[key] = weakref.ref(storage, self._forgetting(key, 0))
+
+    def _rounded(self, storage: Any) -> int:
+        return int(-(-storage.nbytes() // self.rounding) * self.rounding)
 
     def _forgetting(self, key: int, size: int) -> Callable[[Any], None]:
         def forget(_: Any) -> None:

@@ -10,6 +10,7 @@ tensors at a small batch, for models that cannot be walked.
 import contextlib
 import gc
 import importlib
+import importlib.util
 import json
 import os
 import sys
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 if TYPE_CHECKING or __package__:
     from runner.child import memory_layers as layers_alike
-    from runner.child.memory_step import add_lora, make_batch, make_config, make_model, make_optimizer
+    from runner.child.memory_step import SizesOnly, make_batch, make_config, make_model, make_optimizer
     from runner.child.memory_tracker import (
         ALLOCATION_ROUNDING_BYTES,
         Tracker,
@@ -27,10 +28,12 @@ if TYPE_CHECKING or __package__:
         tracking,
         watch_layers,
     )
+    from runner.child.memory_trained import settle_trained
 else:
     import memory_layers as layers_alike
-    from memory_step import add_lora, make_batch, make_config, make_model, make_optimizer
+    from memory_step import SizesOnly, make_batch, make_config, make_model, make_optimizer
     from memory_tracker import ALLOCATION_ROUNDING_BYTES, Tracker, as_on_cuda, tracking, watch_layers
+    from memory_trained import settle_trained
 
 
 def steps(torch: Any, tracker: Tracker, request: Dict[str, Any], model: Any, batch: Dict[str, Any]) -> Any:
@@ -39,10 +42,10 @@ def steps(torch: Any, tracker: Tracker, request: Dict[str, Any], model: Any, bat
     The first is there for the optimizer's state, which it makes from the gradients' sizes alone: they are put in
     their place, and no forward is walked for them.
     """
-    optimizer = make_optimizer(torch, model, request["optimizer"])
+    optimizer = make_optimizer(torch, model, request)
     low = request["precision"] in ("bf16", "fp16")
     tracker.begin("optimizer")
-    for parameter in model.parameters():
+    for parameter in model.parameters() if not isinstance(optimizer, SizesOnly) else ():
         if parameter.requires_grad:
             parameter.grad = torch.zeros_like(parameter)
     optimizer.step()
@@ -77,9 +80,10 @@ def refuse_what_does_not_fit(model: Any) -> None:
 def trace(request: Dict[str, Any], size: int) -> Dict[str, Any]:
     """Return the peaks of one batch size, by phase, with the parts that stand still.
 
-    Of a deep model of like layers, from two shallow ones; ``whole`` in the request walks every layer.
+    Of a deep model of like layers, from two shallow ones; ``whole`` in the request walks every layer, and so do rules that
+    name layers by their numbers.
     """
-    if request["mode"] == "fake" and not request.get("whole"):
+    if request["mode"] == "fake" and not request.get("whole") and not request.get("freeze"):
         transformers = importlib.import_module("transformers")
         kind = request["config"].get("model_type", "")
         count = getattr(make_config(transformers, request, "eager"), layers_alike.ALIKE.get(kind, ""), 0)
@@ -104,13 +108,32 @@ def walk(request: Dict[str, Any], size: int) -> Dict[str, Any]:
         model = make_model(torch, transformers, request)
         if real:
             refuse_what_does_not_fit(model)
-        if request["lora_rank"]:
-            add_lora(torch, model, request["lora_rank"])
+        settle_trained(torch, model, request)
+        if request.get("offload_parameters") and on_cuda:
+            put_on_host(torch, tracker, model, request["offload_code"])
         layers = watch_layers(tracker, model)
         optimizer = steps(torch, tracker, request, model, make_batch(torch, request, size))
         after_step = tracker.live_bytes
         del optimizer
-        return {"batch": size, "layers": layers, "after_step_bytes": after_step, **told(tracker, model)}
+        row = {"batch": size, "layers": layers, "after_step_bytes": after_step, **told(tracker, model)}
+        return (
+            dict(row, weights_bytes=0, gradients_bytes=0)
+            if request.get("offload_parameters") and on_cuda
+            else row
+        )
+
+
+def put_on_host(torch: Any, tracker: Tracker, model: Any, code: str) -> None:
+    """Have the runner's own code (``runner/offload.py``) stream the parameters, and count them and their gradients no longer."""
+    spec = importlib.util.spec_from_file_location("doctor_offload", code)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.stream_parameters(model, torch.device("cpu"))
+    for parameter in model.parameters():
+        tracker.disown(parameter)
+        if parameter.requires_grad:
+            parameter.register_post_accumulate_grad_hook(lambda one: tracker.disown(one.grad))
 
 
 def told(tracker: Tracker, model: Any) -> Dict[str, Any]:
