@@ -144,7 +144,9 @@ def _against_machine(item: Explained, width: int) -> Iterator[str]:
         )
         yield from indent(f"{level_word(finding.level)}  {words}", width, "  ", "      ")
         if finding.advice is not None:
-            yield from indent(printable_text(say(finding.advice)), width, "      → ", "        ")
+            yield from indent(
+                printable_text(say(finding.advice)), width, "      → ", "        ", commands=True
+            )
     if item.refuted and not item.confirmed:
         yield from indent(
             say(t("Looked for here, and not found: {ids}", ids=", ".join(item.refuted))), width, "  ", "    "

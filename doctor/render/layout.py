@@ -35,8 +35,11 @@ def paint(text: str, role: str, colour: bool) -> str:
 
 
 def columns(stream: TextIO) -> int:
-    """Return the width to lay out for: the terminal's (at most 100), or 100 where it is no terminal."""
-    return min(100, max(40, shutil.get_terminal_size((100, 24)).columns)) if stream.isatty() else 100
+    """Return the width to lay out for: the terminal's (at most 100), or COLUMNS, or 100 where it is no terminal."""
+    given = os.environ.get("COLUMNS", "")
+    if stream.isatty():
+        return min(100, max(40, shutil.get_terminal_size((100, 24)).columns))
+    return min(100, max(40, int(given))) if given.isdigit() else 100
 
 
 def display_width(text: str) -> int:
@@ -59,6 +62,11 @@ def pad(text: str, width: int) -> str:
     return text + " " * max(0, width - display_width(text))
 
 
+# /opt/env/bin/python -m pip install torch==2.11.0+cu126 --index-url https://...   |   export HF_HOME=/data/hf   |   mkdir -p /data && mv /root/.cache /data/hf
+_COMMAND = (
+    r"(?:(?:/[\w./+-]+/)?python[\d.]* -m pip|export [A-Za-z_]+=|unset [A-Za-z_]+|mkdir -p|mv /|source /|kill \d+|conda (?:install|activate)|apt-get"
+    r"|docker run|tmux new|sed -i|LD_LIBRARY_PATH=)[!-~]*(?: (?!\(|(?:or|and|until|with|where|then|if|to|says?)\b)[!-~]*[^\s.,;:!?`\u0080-\uffff])*"
+)
 # What may not be broken: a `command in backticks`, a word; Chinese may break between any two characters.
 _ASCII_TOKEN = r"`[^`\n]*`[,.;:]?|[^\s`]+|\s+|`"
 _TOKEN = r"`[^`\n]*`[,.;:，。；：]?|[\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]|[^\s`\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]+|\s+|`"
@@ -66,17 +74,19 @@ _TOKEN = r"`[^`\n]*`[,.;:，。；：]?|[\u2e80-\u9fff\uff00-\uffef\u3000-\u303f
 _NEVER_FIRST = "，。；：、！？）》」』”’,.;:!?)"
 
 
-def wrap(text: str, width: int, first_width: int | None = None) -> list[str]:
+def wrap(text: str, width: int, first_width: int | None = None, commands: bool = False) -> list[str]:
     """Return ``text`` in lines of at most ``width`` columns (the first one: ``first_width``).
 
-    A command in backticks stays whole so it can be copied.
+    A command in backticks stays whole so it can be copied; with ``commands`` so does one without. One that is longer than a
+    line overflows it, and the terminal, which wraps it without a line's end, gives it back in one piece.
     """
     lines: list[str] = []
     room = width if first_width is None else first_width
     for paragraph in text.splitlines() or [""]:
         line: list[str] = []
         used = 0
-        for token in re.findall(_ASCII_TOKEN if paragraph.isascii() else _TOKEN, paragraph):
+        tokens = _ASCII_TOKEN if paragraph.isascii() else _TOKEN
+        for token in re.findall(f"{_COMMAND}[,.;:]?|{tokens}" if commands else tokens, paragraph):
             if token.isspace():
                 token = " " if line and line[-1] != " " else ""
             elif used and used + display_width(token) > room:
@@ -101,11 +111,11 @@ def _carried_over(line: list[str]) -> list[str]:
     return line[start:]
 
 
-def indent(text: str, width: int, first: str, rest: str) -> list[str]:
+def indent(text: str, width: int, first: str, rest: str, commands: bool = False) -> list[str]:
     """Wrap ``text`` behind a ``first`` prefix, later lines behind ``rest`` (both count as columns)."""
     room = width - display_width(rest)
     surplus = max(0, display_width(first) - display_width(rest))
-    body = wrap(text, max(20, room), max(20, room - surplus))
+    body = wrap(text, max(20, room), max(20, room - surplus), commands)
     return [(first if index == 0 else rest) + line for index, line in enumerate(body)]
 
 

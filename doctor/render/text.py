@@ -71,7 +71,7 @@ def finding_lines(finding: Finding, width: int, colour: bool, above: Finding | N
     if finding.advice is not None:
         repeated = above is not None and (above.id, above.advice) == (finding.id, finding.advice)
         words = say(t("the same as above")) if repeated else printable_text(say(finding.advice))
-        yield from indent(words, width, _MARGIN + "→ ", _MARGIN + "  ")
+        yield from indent(words, width, _MARGIN + "→ ", _MARGIN + "  ", commands=True)
     if may_fix(finding):
         yield from indent(
             say(t("mend it: doctor fix {id}", id=finding.id)), width, _MARGIN + "→ ", _MARGIN + "  "

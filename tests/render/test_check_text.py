@@ -29,13 +29,24 @@ def shown(path: Path, language: str) -> tuple[list[str], Report, Snapshot]:
         use_language("en")
 
 
+# A command alone on its line may be longer: cut by us, its second half would be pasted as a command of its own.
+TO_BE_COPIED = re.compile(
+    r" +(?:→ )?(?:(?:/\S+/)?python\S* -m pip|export [A-Z_]+=|mkdir -p|mv /|unset [A-Z_]+)[ -~]*$"
+)
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("path", MACHINES, ids=lambda path: path.stem)
 def test_a_machine_reads_well_at_80_columns(path: Path, language: str) -> None:
     lines, report, _ = shown(path, language)
     words = "\n".join(lines)
     too_wide = [
-        line for line in lines if display_width(line) > 80 and "`" not in line and " " in line.strip()
+        line
+        for line in lines
+        if display_width(line) > 80
+        and "`" not in line
+        and " " in line.strip()
+        and not TO_BE_COPIED.match(line)
     ]
     assert too_wide == []
     assert "None" not in words, "a value that nobody read is no evidence"
