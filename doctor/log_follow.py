@@ -6,13 +6,15 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from doctor.log_progress import LogProgress, Progress
 from runner.events import RunEvent
 
-READ_BYTES = 4 << 20
-HISTORY_BYTES = 64 << 20
-"""Of a longer log only the end is read."""
+READ_BYTES = 1 << 20
+MOST_BYTES = 4 << 20
+"""At one look: of a longer log, and of one that grows faster, only the end is read. A megabyte takes up to half a second."""
+_LONGEST_LINE = 1 << 16
 
 
 class LogFollower:
@@ -25,7 +27,7 @@ class LogFollower:
         self._progress = LogProgress(time.monotonic)
         size = path.stat().st_size
         self._history_end = size
-        self._offset = max(0, size - HISTORY_BYTES)
+        self._offset = 0
         self._seq = 0
         with open(path, "rb") as file:  # permission is learned now, not on the first look
             self._inode = os.fstat(file.fileno()).st_ino
@@ -37,12 +39,23 @@ class LogFollower:
             self._inode = inode
             if file.seek(0, 2) < self._offset or inode != before:
                 self._progress, self._offset, self._history_end = LogProgress(time.monotonic), 0, 0
-            file.seek(self._offset)
+            self._pass_over(file)
             while content := file.read(READ_BYTES):
                 is_history = self._offset < self._history_end
                 self._offset += len(content)
                 for told in self._progress.feed(content):
                     yield self._event(told, is_history)
+
+    def _pass_over(self, file: BinaryIO) -> None:
+        """Go to where reading begins: in a log too long for one look, behind the first line end of what is left of it."""
+        begin = file.seek(0, 2) - MOST_BYTES
+        if begin <= self._offset:
+            file.seek(self._offset)
+            return
+        file.seek(begin)
+        file.readline(_LONGEST_LINE)
+        self._offset = file.tell()
+        self._progress.passed_over()
 
     def _event(self, told: Progress, is_history: bool) -> RunEvent:
         data = {name: value for name, value in told.data.items() if not (is_history and name == "seconds")}

@@ -50,7 +50,8 @@ class Pace:
     """Cores' worth of CPU that the run's processes get: a running mean."""
     is_contended: bool = True
     least_cores: float = LEAST_CORES
-    """A person who looks on is worth more than that."""
+    least_looks: int = LEAST_LOOKS
+    """A person who looks on is worth more cores, and waits for fewer looks."""
     _tick_cpu_s: float | None = None
     _waited: tuple[int, int] | None = field(default=None, repr=False)
     _fastest: int = field(init=False)
@@ -60,7 +61,7 @@ class Pace:
 
     @property
     def window_s(self) -> int:
-        return max(self.shortest_s, math.ceil(LEAST_LOOKS / self.rate))
+        return max(self.shortest_s, math.ceil(self.least_looks / self.rate))
 
     @property
     def budget(self) -> float:

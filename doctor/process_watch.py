@@ -50,7 +50,7 @@ class ProcessWatcher:
         self._is_kernels = _is_kernel_thread(pid)
         self._host, self._gpus, self._xids = HostMeter(pid), GpuMeter(), XidWatch()
         # A launcher or a shell may have been named: what trains is below it. Somebody looks on: windows are short.
-        pace = Pace(starting_rate(stat.threads), shortest_s=2, least_cores=MOST_CORES)
+        pace = Pace(starting_rate(stat.threads), shortest_s=2, least_cores=MOST_CORES, least_looks=25)
         self._stacks = StackWatch(pid, pace, below=True, begin=0.0, retry_s=30.0)
         self._seq = 0
         path = log or tensorboard_of(list(tree_of(pid))) or log_of(pid)

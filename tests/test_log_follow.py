@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from doctor import log_follow
 from doctor.log_follow import LogFollower, log_of
 from doctor.process_watch import ProcessWatcher
 from runner.state import RunState, fold
@@ -185,3 +186,60 @@ def test_a_process_that_may_not_be_looked_into_still_shows_what_is_open(
     watcher.close()
     assert watcher.name.split()[0] == str(os.getpid())
     assert state.host["rss_bytes"] > 0
+
+
+def test_a_log_that_was_rotated_by_renaming_is_followed_into_the_new_file(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("step=1 loss=2.0\n")
+    follower = LogFollower(log)
+    fold(follower.read())
+    log.rename(tmp_path / "train.log.1")
+    log.write_text(
+        "step=2 loss=1.5\nstep=3 loss=1.25\n"
+    )  # longer than the old one: its size alone says nothing
+    assert fold(follower.read()).loss.values == [1.5, 1.25]
+
+
+def test_of_a_log_of_gigabytes_the_end_is_read_from_a_whole_line_on(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    with open(log, "wb") as file:
+        file.truncate(5 << 30)
+        file.seek(0, 2)
+        file.write(b"\n" + b"".join(b"step=%d loss=0.5 lr=1e-4\n" % step for step in range(1, 200_001)))
+    state = fold(LogFollower(log).read())
+    assert state.step == 200_000
+    assert 100_000 < len(list(LogFollower(log).read())) < 200_000
+    assert min(state.loss.values) == max(state.loss.values) == 0.5
+
+
+def test_a_log_that_grows_faster_than_it_can_be_read_is_followed_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("step=1 loss=2.0\n")
+    follower, state = LogFollower(log), RunState()
+    fold(follower.read(), state)
+    monkeypatch.setattr(log_follow, "MOST_BYTES", 1000)
+    with open(log, "a") as file:
+        file.writelines(f"step={step} loss=1.0\n" for step in range(2, 1000))
+    told = list(follower.read())
+    assert told[-1].step == 999
+    assert len(told) < 60
+    assert all(event.data["loss"] == 1.0 for event in told)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "训练 step=7 loss=0.25\n".encode("gbk"),
+        b"\x1b[32mINFO\x1b[0m step=7 \x1b[1mloss=0.25\x1b[0m\n",
+        b"step=7 loss=0.25\r\n",
+        b"\xff\xfe\x00\nstep=7 loss=0.25\n\0\0\0",
+    ],
+    ids=["GBK", "colours", "Windows line ends", "bytes of no encoding"],
+)
+def test_a_line_is_read_whatever_stands_around_it(tmp_path: Path, content: bytes) -> None:
+    log = tmp_path / "train.log"
+    log.write_bytes(content)
+    state = fold(LogFollower(log).read())
+    assert (state.step, state.loss.values) == (7, [0.25])
