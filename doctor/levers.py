@@ -109,7 +109,7 @@ def _tokens(request: MemoryRequest) -> str:
 
 
 def _lora_setting(request: MemoryRequest) -> str:
-    return f"model.lora.rank={request.lora_rank}"
+    return f"model.lora={{rank={request.lora_rank}}}"
 
 
 def _shape(request: MemoryRequest) -> Shape:

@@ -10,7 +10,7 @@ import msgspec
 
 from doctor.machine_facts import visible_gpus
 from doctor.model import Snapshot
-from doctor.model_config import FoundConfig, cache_of, config_of_profile
+from doctor.model_config import FoundConfig, NoConfig, cache_of, config_of_profile
 from runner.estimate import estimate
 from runner.memory_request import MemoryRequest
 from runner.model_shapes import UnknownArchitecture
@@ -51,22 +51,40 @@ def step_of_profile(
 
     profile = load_profile(find_profile(name), overrides)
     plan = make_plan(profile, facts_for(profile, snapshot), "")
+    step = sharing(plan, snapshot, processes, on_cpu)
+    return step._replace(notes=(*_notes(plan), *step.notes))
+
+
+def sharing(plan: Plan, snapshot: Snapshot, processes: int, on_cpu: bool = False) -> Step:
+    """Return the step that each of so many processes takes, and how they share it. Raises doctor.model_config.NoConfig."""
     found = config_of_plan(plan, snapshot)
-    notes = list(_notes(plan))
+    alone = request_of_plan(plan, found, on_cpu, processes)
     if processes == 1:
-        return Step(found, request_of_plan(plan, found, on_cpu), tuple(notes))
-    card_bytes = None if on_cpu else card_bytes_of(snapshot)
-    strategy, why = strategy_of(plan, found, processes, card_bytes, on_cpu)
-    notes += [
+        return Step(found, alone)
+    strategy, why = strategy_of(plan, alone, processes, None if on_cpu else card_bytes_of(snapshot), on_cpu)
+    return Step(found, shared(plan, alone, processes, strategy), _told(processes, strategy, why))
+
+
+def sharing_in_words(plan: Plan, snapshot: Snapshot, processes: int) -> tuple[Text, ...]:
+    """Return how a run would be shared, also where its model is not known here."""
+    on_cpu = plan.settings.device == "cpu"
+    try:
+        return sharing(plan, snapshot, processes, on_cpu).notes
+    except NoConfig:
+        return _told(
+            processes, *strategy_for(plan, None, None if on_cpu else card_bytes_of(snapshot), processes)
+        )
+
+
+def _told(processes: int, strategy: str, why: Text) -> tuple[Text, ...]:
+    return (
         t(
             "{count} {count:process trains|processes train} together: {strategy}",
             count=processes,
             strategy=strategy,
         ),
         why,
-    ]
-    alone = request_of_plan(plan, found, on_cpu, processes)
-    return Step(found, shared(plan, alone, processes, strategy), tuple(notes))
+    )
 
 
 def request_of_plan(
@@ -91,11 +109,11 @@ def card_bytes_of(snapshot: Snapshot) -> int | None:
 
 
 def strategy_of(
-    plan: Plan, found: FoundConfig, processes: int, card_bytes: int | None, on_cpu: bool
+    plan: Plan, alone: MemoryRequest, processes: int, card_bytes: int | None, on_cpu: bool
 ) -> tuple[str, Text]:
     """Return how so many processes would share the plan, and why, as the trainer settles it when it has its model."""
     try:
-        needed = estimate(request_of_plan(plan, found, on_cpu, processes)).allocated_bytes
+        needed = estimate(alone).allocated_bytes
     except UnknownArchitecture:
         needed = None
     if card_bytes is None and not on_cpu and plan.profile.parallel.strategy == "auto" and needed:

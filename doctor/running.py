@@ -10,8 +10,7 @@ from pathlib import Path
 
 from doctor.data_files import profiles_dir
 from doctor.launch import LaunchError, StartedRun, new_run_dir, prepare_run, start_run
-from doctor.machine import load_snapshot, with_facts
-from doctor.machine_facts import run_environment, workload_of
+from doctor.machine import load_snapshot
 from doctor.model import Finding, Report, Snapshot
 from doctor.needs import missing_needs
 from doctor.slurm import SlurmTask
@@ -19,10 +18,9 @@ from doctor.together import Together, kept
 from doctor.trainer_pid import signal_trainer, trainer_alive
 from runner.alert_settings import OFF, AlertsSection, read_alerts
 from runner.command_plan import decode_command, is_command
-from runner.estimate import MemoryEstimate
 from runner.plan import Plan, make_plan
 from runner.profile import Profile, ProfileError, load_profile
-from runner.rundir import RunDir, runs_home
+from runner.rundir import RunDir
 from runner.strings import printable
 from runner.text import Text, t
 
@@ -41,6 +39,8 @@ class PlannedRun:
     """What it needs and this interpreter lacks, with the commands that bring it."""
     alerts: AlertsSection = OFF
     """Who is told of what; no part of the plan."""
+    notes: tuple[Text, ...] = ()
+    """How several processes would share it; empty: there is one."""
 
     @property
     def failures(self) -> list[Finding]:
@@ -85,6 +85,7 @@ def plan_run(profile: str, overrides: Sequence[str], snapshot: Snapshot, run_dir
         runner.profile.ProfileError: with every mistake of the profile.
     """
     from doctor.judge import judge
+    from doctor.shared_run import for_purpose
     from doctor.tuned_batch import facts_for
 
     path = find_profile(profile)
@@ -94,33 +95,10 @@ def plan_run(profile: str, overrides: Sequence[str], snapshot: Snapshot, run_dir
         raise ProfileError(str(path), wrong)
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     plan = make_plan(loaded, facts_for(loaded, snapshot), now)
-    with_purpose = with_facts(
-        snapshot,
-        workload=workload_of(plan, run_dir or str(runs_home().absolute()), memory_of(plan, snapshot)),
-        environment=run_environment(snapshot.facts, plan),
-    )
+    with_purpose = for_purpose(plan, snapshot, run_dir)
     missing = (*missing_needs(snapshot.facts, loaded), *missing_files(loaded))
     report = judge(with_purpose)
     return PlannedRun(plan=plan, snapshot=with_purpose, report=report, missing=missing, alerts=alerts)
-
-
-def memory_of(plan: Plan, snapshot: Snapshot) -> MemoryEstimate | None:
-    """Return what a run on a GPU needs by arithmetic; None: it runs on the CPU, or its model is not known here.
-
-    Only a configuration that lies on this machine counts: our table of models is for planning, not for judging.
-    """
-    from doctor.model_config import TABLE, NoConfig
-    from doctor.profile_step import config_of_plan, request_of_plan
-    from runner.estimate import estimate
-    from runner.model_shapes import UnknownArchitecture
-
-    if plan.settings.device != "cuda":
-        return None
-    try:
-        found = config_of_plan(plan, snapshot)
-        return estimate(request_of_plan(plan, found)) if found.source != TABLE else None
-    except (NoConfig, UnknownArchitecture):
-        return None
 
 
 def missing_files(profile: Profile) -> list[Text]:

@@ -79,6 +79,7 @@ def run(namespace: argparse.Namespace) -> int:
     planned = plan(namespace.profile, namespace.overrides, namespace.python, namespace.run_dir)
     alerts = alerting.settings_of(namespace, planned.alerts)
     together = several.of(namespace, several.cards_of(planned))
+    planned = several.share(planned, together, task, namespace.run_dir)
     if namespace.dry_run:
         print("\n".join(plan_lines(planned)))
         return Exit.FOUND if planned.failures or planned.missing else Exit.OK
@@ -210,6 +211,8 @@ def plan_lines(planned: PlannedRun) -> Iterator[str]:
     for decision in planned.plan.decisions:
         value = printable(str(decision.value))
         yield from indent(f"{decision.name} = {value}: {say(decision.why)}", width, "  ", "      ")
+    for note in planned.notes:
+        yield from indent(say(note), width, "  ", "      ")
     yield from obstacles(planned)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doctor.commands import CommandError, Exit
@@ -59,6 +60,16 @@ def of(namespace: argparse.Namespace, cards: int) -> Together | None:
         return together_of(nproc, namespace.nnodes, namespace.node_rank, namespace.rdzv, cards)
     except LaunchError as error:
         raise CommandError(error.text, Exit.USAGE) from None
+
+
+def share(
+    planned: PlannedRun, together: Together | None, task: SlurmTask | None, run_dir: Path | None
+) -> PlannedRun:
+    """Return a planned run judged by what each of its processes takes, with how they would share it."""
+    from doctor import service
+
+    processes = together.world_size if together else task.size if task else 1
+    return service.share_run(planned, processes, str(run_dir or "")) if processes > 1 else planned
 
 
 def cards_of(planned: PlannedRun) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from doctor.corrections import Tuned
@@ -172,5 +173,5 @@ def _remedy(remedy: Remedy) -> str:
     time = say(", its time is not foretold") if factor is None else say(t(", update takes {factor} x the time", factor=f"{factor:.2f}"))  # fmt: skip
     saved = say(t("saves {saved}, peak {peak}", saved=human_bytes(remedy.saved_bytes), peak=human_bytes(remedy.peak_bytes)))  # fmt: skip
     fits = say(": it fits") if remedy.fits else ""
-    setting = f" · --set {remedy.setting}" if remedy.setting else ""
+    setting = f" · --set {shlex.quote(remedy.setting)}" if remedy.setting else ""
     return f"{say(remedy.title)} ({saved}{time}){fits}{setting}"

@@ -57,6 +57,13 @@ def plan_run(
     return plan_run(profile, overrides, examine_for_run(python) if snapshot is None else snapshot, run_dir)
 
 
+def share_run(planned: PlannedRun, processes: int, run_dir: str = "") -> PlannedRun:
+    """Return a planned run as so many processes would share it, judged by what each of them takes."""
+    from doctor.shared_run import share_run
+
+    return share_run(planned, processes, run_dir)
+
+
 def start_run(
     planned: PlannedRun,
     run_dir: Path | None = None,
