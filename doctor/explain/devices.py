@@ -55,6 +55,14 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("Something distributed was asked for before, or without, init_process_group."),
         advice=t("Start with torchrun or accelerate launch, or leave the distributed part out on one card."),
     ),
+    # No devices were found
+    Pattern(
+        id="smi-no-devices",
+        regex=r"^No devices were found\s*$",
+        meaning=t("nvidia-smi reaches the driver, and there is no card: this container was given none, or the card no longer answers."),
+        advice=t("`doctor check` tells which, from the bus and the kernel's log; then start the instance with a GPU, or take another one."),
+        confirms=("no-gpu-visible", "gpu-hardware-fault", "fewer-gpus-than-rented"),
+    ),
     # RuntimeError: "addmm_impl_cpu_" not implemented for 'Half'
     Pattern(
         id="half-on-cpu",

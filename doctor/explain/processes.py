@@ -124,11 +124,25 @@ PATTERNS: tuple[Pattern, ...] = (
     # bash: llamafactory-cli: command not found   |   'llamafactory-cli' 不是内部或外部命令，也不是可运行的程序   |   'torchrun' is not recognized as an internal or external command
     Pattern(
         id="command-not-found",
-        regex=r"(?<![\w.\-])(?!nvcc:)(?P<name>[\w.\-]+): command not found|'(?P<name2>[\w.\-]+)' 不是内部或外部命令|'(?P<name3>[\w.\-]+)' is not recognized as an internal or external command|无法将“(?P<name4>[\w.\-]+)”项识别为",
+        regex=r"(?<![\w.\-])(?!(?:nvcc|nvidia-smi|sudo|conda): )(?P<name>[\w.\-]+): command not found|'(?P<name2>[\w.\-]+)' 不是内部或外部命令|'(?P<name3>[\w.\-]+)' is not recognized as an internal or external command|无法将“(?P<name4>[\w.\-]+)”项识别为",
         meaning=t("The shell does not find {name}{name2}{name3}{name4}: it is not installed in this environment, or the environment is not activated.", name="", name2="", name3="", name4=""),
         advice=t(
-            "`conda activate NAME` (or `source VENV/bin/activate`) first; a Python package's command also starts as `python -m MODULE`. sudo: leave it out where you are root."
+            "`conda activate NAME` (or `source VENV/bin/activate`) first; a Python package's command also starts as `python -m MODULE`."
         ),
         confirms=("needed-package-missing",),
+    ),
+    # bash: sudo: command not found
+    Pattern(
+        id="no-sudo",
+        regex=r"\bsudo: command not found",
+        meaning=t("This image has no sudo: in a rented container you are root already."),
+        advice=t("The same command without `sudo`."),
+    ),
+    # bash: conda: command not found
+    Pattern(
+        id="no-conda",
+        regex=r"\bconda: command not found",
+        meaning=t("This shell has not loaded conda, or it lies where PATH does not lead."),
+        advice=t("`source /root/miniconda3/etc/profile.d/conda.sh` (AutoDL; elsewhere ~/miniconda3 or /opt/conda), then `conda init` once for later shells."),
     ),
 )  # fmt: skip

@@ -31,7 +31,7 @@ def shown(path: Path, language: str) -> tuple[list[str], Report, Snapshot]:
 
 # A command alone on its line may be longer: cut by us, its second half would be pasted as a command of its own.
 TO_BE_COPIED = re.compile(
-    r" +(?:→ )?(?:(?:/\S+/)?python\S* -m pip|export [A-Z_]+=|mkdir -p|mv /|unset [A-Z_]+)[ -~]*$"
+    r" +(?:→ )?(?:(?:/\S+/)?python\S* -m pip|export [A-Z_]+=|mkdir -p|mv /|unset [A-Z_]+)[ -~]*[，。；]?$"
 )
 
 
