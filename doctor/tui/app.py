@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,15 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import events
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.screen import Screen
 
-from doctor.commands import CommandError, Exit
 from doctor.language import current_language, say, use_language
 from doctor.settings import save_setting
 from doctor.tui.base_screen import BaseScreen
 from doctor.tui.line import Line
 from doctor.tui.navigation import Navigation
 from doctor.tui.source import Source
+from doctor.tui.terminal import AsciiDriver, choose_driver, no_color_kept, want_terminal
 from doctor.tui.widgets.bar import shown_bindings
 from runner.text import t
 
@@ -34,6 +34,7 @@ right on a light terminal too, and with NO_COLOR truly without colour (other the
 
 
 LAST_ANSWER_S = 2.0
+NOTICE_S = 12.0
 
 
 class DoctorApp(Navigation):
@@ -59,13 +60,16 @@ class DoctorApp(Navigation):
         clock: Callable[[], float] = time.time,
         run: str | None = None,
         is_readonly: bool = False,
+        driver_class: type[Driver] | None = None,
+        notice: str = "",
     ) -> None:
-        with _no_color_kept():
-            super().__init__(ansi_color=True)
+        with no_color_kept():
+            super().__init__(driver_class=driver_class, ansi_color=True)
         self.source = source
         self.clock = clock
         self.is_readonly = is_readonly
         self._first_run = run
+        self._notice = notice
         self._line: Line | None = None
         self.animation_level = "none"
         self.theme = next((name for name in THEMES if name in self.available_themes), self.theme)
@@ -75,6 +79,8 @@ class DoctorApp(Navigation):
         await self.switch_mode("runs" if self._first_run else "check")
         if self._first_run:
             self.open_run(self._first_run)
+        if self._notice:
+            self.call_after_refresh(self._tell, self._notice, NOTICE_S)
 
     # -- a slow line
     @property
@@ -96,6 +102,20 @@ class DoctorApp(Navigation):
     def on_cursor_position(self, event: events.CursorPosition) -> None:
         self.line.answered()
 
+    @property
+    def is_ascii(self) -> bool:
+        """Whether the terminal draws nothing but ASCII."""
+        return issubclass(self.driver_class, AsciiDriver)
+
+    def get_key_display(self, binding: Binding) -> str:
+        shown = super().get_key_display(binding)
+        return shown.replace("⏎", "Enter") if self.is_ascii else shown
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "language":
+            return not self.is_ascii
+        return super().check_action(action, parameters)
+
     def action_language(self) -> None:
         """Change the language, here and for every later command; where the home cannot be written, here only."""
         chosen = "en" if current_language() == "zh" else "zh"
@@ -103,12 +123,14 @@ class DoctorApp(Navigation):
         try:
             save_setting("lang", chosen)
         except OSError as error:
-            self.notify(
-                say(t("the language is not kept: {error}", error=error.strerror or str(error))), timeout=4
-            )
+            self._tell(say(t("the language is not kept: {error}", error=error.strerror or str(error))))
         for screen in self.screen_stack:
             if isinstance(screen, BaseScreen):
                 screen.redraw()
+
+    def _tell(self, words: str, seconds: float = 5.0) -> None:
+        if isinstance(self.screen, BaseScreen):
+            self.screen.tell(words, seconds)
 
     def on_screen_resume(self) -> None:
         """A screen of another mode may have been drawn in the language of before."""
@@ -139,19 +161,6 @@ class DoctorApp(Navigation):
         return lambda: self.simulate_key(key)
 
 
-class _no_color_kept:  # noqa: N801 - reads as what it does
-    """Keeps NO_COLOR for children: textual takes it out of the environment, and an empty one for set."""
-
-    def __enter__(self) -> None:
-        self._value = os.environ.get("NO_COLOR")
-        if self._value == "":
-            del os.environ["NO_COLOR"]
-
-    def __exit__(self, *exception: object) -> None:
-        if self._value is not None:
-            os.environ["NO_COLOR"] = self._value
-
-
 def run_app(
     run: str | None = None,
     facts: Path | None = None,
@@ -166,12 +175,19 @@ def run_app(
     """
     from doctor.tui.live import LiveSource
 
-    _want_terminal()
+    want_terminal()
     for frozen in ("COLUMNS", "LINES"):  # exported (docker exec -e COLUMNS=...), they would hide every resize
         os.environ.pop(frozen, None)
+    driver_class, notice = choose_driver()
     source = LiveSource(facts, foreign)
-    shown = foreign.name if foreign is not None else run
-    return DoctorApp(source, run=shown, is_readonly=readonly or facts is not None).run() or 0
+    app = DoctorApp(
+        source,
+        run=foreign.name if foreign is not None else run,
+        is_readonly=readonly or facts is not None,
+        driver_class=driver_class,
+        notice=notice,
+    )
+    return app.run() or 0
 
 
 def serve_app(run: str | None, pid: int | None, log: Path | None, readonly: bool) -> int:
@@ -182,13 +198,3 @@ def serve_app(run: str | None, pid: int | None, log: Path | None, readonly: bool
     foreign = service.watch_pid(pid, log) if pid is not None else None
     shown = foreign.name if foreign is not None else run
     return DoctorApp(LiveSource(None, foreign), run=shown, is_readonly=readonly).run() or 0
-
-
-def _want_terminal() -> None:
-    """Raise CommandError where the view could not be seen: textual draws on stderr and reads keys from stdin."""
-    for stream, name in ((sys.__stderr__, "stderr"), (sys.__stdin__, "stdin")):
-        if stream is None or not stream.isatty():
-            raise CommandError(
-                t("The full-screen view needs a terminal, and {stream} is none here.", stream=name),
-                Exit.USAGE,
-            )

@@ -55,8 +55,9 @@ class ChangeScreen(ModalScreen[dict[str, str] | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", t("Leave as it was").msgid),
-        Binding("down", "app.focus_next", t("Next value").msgid, show=False),
-        Binding("up", "app.focus_previous", t("Previous value").msgid, show=False),
+        # before the field sees them: what is typed behind them on a slow line arrives with them, and is the next field's
+        Binding("tab,down", "app.focus_next", t("Next value").msgid, show=False, priority=True),
+        Binding("shift+tab,up", "app.focus_previous", t("Previous value").msgid, show=False, priority=True),
     ]
 
     def __init__(self, profile: str, changed: Mapping[str, str]) -> None:

@@ -17,7 +17,7 @@ from doctor.model import t
 from doctor.render.headline import environment_line, machine_line
 from doctor.render.layout import indent
 from doctor.tui.background import in_background
-from doctor.tui.base_screen import BaseScreen
+from doctor.tui.filtering import FilteredScreen
 from doctor.tui.finding_rows import finding_items, finding_of, summary
 from doctor.tui.messages import Examined, Trouble
 from doctor.tui.source import Examination
@@ -31,7 +31,7 @@ ROOM_FOR_DETAILS_ROWS = 40
 """A screen this high shows every finding unfolded; a lower one only the first, the root cause."""
 
 
-class CheckScreen(BaseScreen):
+class CheckScreen(FilteredScreen):
     """Findings of this machine, or of a recorded one."""
 
     HERE = "check"
@@ -39,6 +39,7 @@ class CheckScreen(BaseScreen):
     CheckScreen #panes { height: 1fr; layout: horizontal; }
     CheckScreen #findings { height: 1fr; width: 5fr; }
     CheckScreen #facts { height: 1fr; width: 3fr; padding-left: 1; }
+    CheckScreen.-wide #facts { border-left: solid ansi_bright_black; }
     CheckScreen.-narrow #facts { display: none; }
     CheckScreen.-narrow.-facts #facts { display: block; }
     CheckScreen.-narrow.-facts #findings { display: none; }
@@ -68,6 +69,10 @@ class CheckScreen(BaseScreen):
     @property
     def findings(self) -> ItemList:
         return self.query_one("#findings", ItemList)
+
+    @property
+    def items_shown(self) -> ItemList:
+        return self.findings
 
     def on_mount(self) -> None:
         self.findings.focus()

@@ -166,7 +166,7 @@ def _passed(report: Report, width: int, unfolded: bool) -> Iterator[Styled]:
 
 
 def summary(report: Report) -> Styled:
-    """Return one row of counts: ``✗ FAIL 1 · ! WARN 2 · ? 3 checks could not look · ✓ 41 passed``."""
+    """Return one row of counts: ``✗ FAIL 1   ! WARN 2   ? 3 checks could not look   ✓ 41 passed``."""
     counts = dict.fromkeys(LEVEL_STYLES, 0)
     for finding in report.findings():
         counts[finding.level] += 1
@@ -179,11 +179,11 @@ def summary(report: Report) -> Styled:
     if unanswered:
         parts.append(
             Styled(
-                say(t("{count} {count:check|checks} could not look", count=unanswered)),
+                "? " + say(t("{count} {count:check|checks} could not look", count=unanswered)),
                 LEVEL_STYLES["unknown"],
             )
         )
     parts.append(
         Styled("✓ " + say(t("{count} {count:check|checks} passed", count=len(report.passed))), "green")
     )
-    return Styled(" · ").join(parts)
+    return Styled("   ").join(parts)

@@ -31,8 +31,13 @@ def _everywhere() -> Keys:
         ("Ctrl+P", say("every command, by name")),
         ("q Ctrl+C", say("leave; runs go on")),
         ("Shift", say("held down, the mouse selects text, to copy a command")),
-        ("↑ ↓ ⏎", say("walk through a list and open an item; PgUp and PgDn scroll; the mouse works too")),
+        (
+            "↑ ↓ ⏎",
+            say("walk through a list and open an item (also j k); PgUp and PgDn scroll; the mouse works too"),
+        ),
         ("Tab", say("to the page beside a list, and back")),
+        ("/", say("only what holds these words; Esc shows all again")),
+        ("y", say("copy the item under the cursor, or the page with the keys, as text")),
     ]
 
 
@@ -62,6 +67,7 @@ def _runs(acting: bool) -> Keys:
     return [
         ("⏎", say("watch a run, live or finished")),
         ("m c", say("mark a run, then compare another with it")),
+        ("S", say("the next order: newest, by status, best metric, lowest loss, by name")),
         *([("R", say("resume a run that is over, after a question"))] if acting else []),
     ]
 
@@ -70,7 +76,11 @@ def _run(acting: bool) -> Keys:
     return [
         ("Tab", say("next pane, where panes are tabs (F5 to F8 pick one)")),
         *([("s", say("stop the run, after a question: it saves and can be resumed"))] if acting else []),
-        *([("r", say("resume a run that is over, after a question"))] if acting else []),
+        *(
+            [("r A", say("resume a run that is over, after a question; A where it cannot go on to the bit"))]
+            if acting
+            else []
+        ),
         ("p", say("pause the view; the run goes on")),
         ("g", say("loss on a logarithmic scale")),
         ("i", say("stacks as a table, or as a picture of who calls whom")),

@@ -52,7 +52,9 @@ class HelpScreen(BaseScreen):
             yield from (Styled(line, "bold yellow") for line in indent(words, width, "", ""))
         is_wide = width >= WIDE_COLUMNS - 4
         column = (width - 3) // 2 if is_wide else width
-        blocks = [_section(title, keys, column) for title, keys in key_sections(self.doctor.is_readonly)]
+        enter = "Enter" if self.doctor.is_ascii else "⏎"
+        blocks = [_section(title, [(key.replace("⏎", enter), words) for key, words in keys], column)
+                  for title, keys in key_sections(self.doctor.is_readonly)]  # fmt: skip
         blocks.append(list(_signs(column)))
         yield from _side_by_side(blocks, column) if is_wide else (row for block in blocks for row in block)
 

@@ -14,7 +14,7 @@ from textual.containers import Container
 
 from doctor.render.layout import indent
 from doctor.tui.background import in_background
-from doctor.tui.base_screen import BaseScreen
+from doctor.tui.filtering import FilteredScreen
 from doctor.tui.messages import Listed, Trouble
 from doctor.tui.trouble import sentence
 from doctor.tui.widgets.item_list import Item, ItemList
@@ -24,7 +24,7 @@ from runner.text import t
 Row = TypeVar("Row")
 
 
-class ListScreen(BaseScreen, Generic[Row]):
+class ListScreen(FilteredScreen, Generic[Row]):
     """Items to walk. On a wide screen the one under the cursor is shown beside the list, else it unfolds in place."""
 
     DEFAULT_CSS = """
@@ -60,8 +60,8 @@ class ListScreen(BaseScreen, Generic[Row]):
     def about(self, width: int) -> Sequence[Styled]:
         """Return the words above the list."""
 
-    def page(self, key: str, width: int) -> Sequence[Styled]:
-        """Return what is shown of the item ``key`` when it is unfolded, or beside the list."""
+    def page(self, key: str, width: int, height: int = 0) -> Sequence[Styled]:
+        """Return what is shown of the item ``key`` when it is unfolded, or beside the list, where it is ``height`` rows high."""
         return ()
 
     def open_item(self, key: str) -> None:
@@ -81,6 +81,10 @@ class ListScreen(BaseScreen, Generic[Row]):
     @property
     def listed(self) -> ItemList:
         return self.query_one("#list", ItemList)
+
+    @property
+    def items_shown(self) -> ItemList:
+        return self.listed
 
     @property
     def has_page_beside(self) -> bool:
@@ -171,7 +175,7 @@ class ListScreen(BaseScreen, Generic[Row]):
 
     def _beside(self, width: int, height: int) -> Sequence[Styled]:
         key = self.listed.current_key
-        return self.page(key, width) if key and self.has_page_beside else ()
+        return self.page(key, width, height) if key and self.has_page_beside else ()
 
     def _head(self, width: int, height: int) -> Sequence[Styled]:
         said = [] if self.answer is None else indented(self.answer, width)

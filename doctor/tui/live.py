@@ -137,9 +137,9 @@ class LiveSource:
         self._started.append(service.start_run(planned))
         return str(self._started[-1].run.path)
 
-    def resume(self, name: str) -> None:
+    def resume(self, name: str, approximate: bool = False) -> None:
         self._reap()
-        self._started.append(service.resume_run(name))
+        self._started.append(service.resume_run(name, approximate=approximate))
 
     def stop(self, name: str) -> None:
         if not service.stop_run(name):
@@ -158,6 +158,9 @@ def _run_row(row: RunSummary) -> RunRow:
         steps_total=row.steps_total,
         seconds=row.seconds,
         metrics=row.metrics,
+        loss=row.loss,
+        started_at=row.started_at,
+        damage=row.damage,
     )
 
 

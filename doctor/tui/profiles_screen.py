@@ -104,7 +104,7 @@ class ProfilesScreen(ListScreen[ProfileRow]):
             del self.plans[profile]
             self.look_at(profile)
 
-    def page(self, key: str, width: int) -> Sequence[Styled]:
+    def page(self, key: str, width: int, height: int = 0) -> Sequence[Styled]:
         return list(plan_rows(self.plans.get(key), width))
 
     # -- acting

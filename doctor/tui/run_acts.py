@@ -19,6 +19,9 @@ from doctor.tui.view import RunView
 from runner.strings import printable
 from runner.text import t
 
+REFUSED = "cannot continue to the bit here"
+"""So begins the trainer's refusal where ``--approximate`` would let it go on."""
+
 
 class RunActs(TimeTravel):
     """A run's panes, and the run stopped or gone on with."""
@@ -26,6 +29,7 @@ class RunActs(TimeTravel):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "stop", t("Stop").msgid),
         Binding("r,R", "resume", t("Resume").msgid),
+        Binding("A", "approximate", t("Resume approximately").msgid),
     ]
     run_name: str
     live: RunView | None
@@ -41,7 +45,9 @@ class RunActs(TimeTravel):
             return False
         if action == "stop":
             return self.live is None or not self.live.is_over
-        return self.live is not None and self.live.is_over and can_resume(self.live.status)
+        if self.live is None or not self.live.is_over or not can_resume(self.live.status):
+            return False
+        return action == "resume" or was_refused_to_the_bit(self.live)
 
     def action_stop(self) -> None:
         name = printable(self._shown_name)
@@ -58,9 +64,19 @@ class RunActs(TimeTravel):
         question = resume_question(self._shown_name)
         self.app.push_screen(ConfirmScreen(question, say("Resume the run")), self._resume_if)
 
-    def _resume_if(self, is_confirmed: bool | None) -> None:
+    def action_approximate(self) -> None:
+        """Go on although something differs from the conditions it was begun under."""
+        question = say(
+            t("Go on with {name} although it cannot go on to the bit? What differs is written down with the run, and its numbers "
+              "may be others than those of an unbroken run.", name=printable(self._shown_name))
+        )  # fmt: skip
+        self.app.push_screen(
+            ConfirmScreen(question, say("Resume approximately")), lambda is_yes: self._resume_if(is_yes, True)
+        )
+
+    def _resume_if(self, is_confirmed: bool | None, approximate: bool = False) -> None:
         if is_confirmed:
-            self._act(lambda: self.doctor.source.resume(self.run_name), resume_answer)
+            self._act(lambda: self.doctor.source.resume(self.run_name, approximate), resume_answer)
 
     @work
     async def _act(self, act: Callable[[], None], answer: Callable[[str], Styled]) -> None:
@@ -76,6 +92,12 @@ class RunActs(TimeTravel):
 def can_resume(status: str) -> bool:
     """Return whether a run with this status may have steps left and nobody who trains them."""
     return status in ("stopped", "interrupted", "failed", "non-finite", "lost")
+
+
+def was_refused_to_the_bit(view: RunView) -> bool:
+    """Return whether the last attempt to resume ended because conditions differ: see :mod:`runner.exactness`."""
+    error = view.finished.get("error_text")
+    return isinstance(error, dict) and str(error.get("msgid", "")).startswith(REFUSED)
 
 
 def resume_question(name: str) -> str:

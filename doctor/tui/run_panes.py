@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 
 from doctor.tui.base_screen import BaseScreen
+from doctor.tui.pane_heights import Heights, heights
 from doctor.tui.view import RunView
 from doctor.tui.widgets.bar import Bar, Part
 from doctor.tui.widgets.curves import curve_rows
@@ -42,16 +43,13 @@ class RunPanes(BaseScreen):
     DEFAULT_CSS = """
     RunPanes #panes { height: 1fr; }
     RunPanes .pane { height: 1fr; }
-    RunPanes.-narrow #panes .pane { display: none; }
-    RunPanes.-narrow #panes .pane.-current { display: block; }
+    RunPanes #panes { layout: horizontal; }
+    RunPanes .side { height: 1fr; width: 2fr; }
+    RunPanes #left { width: 3fr; }
+    RunPanes.-wide #right { margin-left: 1; min-width: 68; }
+    RunPanes.-narrow .side, RunPanes.-narrow .pane { display: none; }
+    RunPanes.-narrow .side.-current, RunPanes.-narrow .pane.-current { display: block; }
     RunPanes.-wide PaneBar { display: none; }
-    RunPanes.-wide #panes {
-        layout: grid; grid-size: 2 10; grid-columns: 3fr 2fr; grid-rows: 1fr; grid-gutter: 0 1;
-    }
-    RunPanes.-wide #curves { row-span: 6; }
-    RunPanes.-wide #machine { row-span: 7; }
-    RunPanes.-wide #stacks { row-span: 4; }
-    RunPanes.-wide #log { row-span: 3; }
     RunPanes.-wide .pane { border-top: solid ansi_bright_black; border-title-style: bold; }
     RunPanes.-wide .pane:focus { border-top: heavy ansi_default; }
     """
@@ -69,23 +67,26 @@ class RunPanes(BaseScreen):
     view: RunView | None = None
     """What is shown."""
     pane = "curves"
+    _heights: Heights | None = None
+    _stacks_rows = 0
     is_log_scale = False
     is_icicle = False
     is_output = False
 
     def panes(self) -> ComposeResult:
         yield PaneBar(id="pane-bar")
+        machine = Rows(
+            self._drawn(lambda view, width, height: machine_rows(view, width)), id="machine", classes="pane"
+        )
+        log = Rows(self._drawn(self._log), id="log", classes="pane")
+        log.follow_end = True
         with Container(id="panes"):
-            yield Picture(self._drawn(self._curves), id="curves", classes="pane -current")
-            yield Rows(
-                self._drawn(lambda view, width, height: machine_rows(view, width)),
-                id="machine",
-                classes="pane",
-            )
-            yield Rows(self._drawn(self._stacks), id="stacks", classes="pane")
-            log = Rows(self._drawn(self._log), id="log", classes="pane")
-            log.follow_end = True
-            yield log
+            with Container(id="left", classes="side -current"):
+                yield Picture(self._drawn(self._curves), id="curves", classes="pane -current")
+                yield Rows(self._drawn(self._stacks), id="stacks", classes="pane")
+            with Container(id="right", classes="side"):
+                yield machine
+                yield log
 
     def begin_panes(self) -> None:
         self.name_panes()
@@ -118,6 +119,27 @@ class RunPanes(BaseScreen):
         for rows in self.query(".pane").results(Rows):
             if rows.display:
                 rows.redraw()
+        self.share_height()
+
+    def on_resize(self) -> None:
+        self._stacks_rows, self._heights = 0, None
+        self.call_after_refresh(self.share_height)
+
+    def share_height(self) -> None:
+        """Give each pane of a wide screen the rows that it needs. What stacks once needed they keep: they come and go."""
+        room = self.query_one("#panes").size.height
+        if not self.has_class("-wide"):
+            self._set_heights(None)
+        elif self.view is not None and room > 0:
+            rows = {pane: len(self.query_one(f"#{pane}", Rows).rows) for pane in ("machine", "stacks", "log")}
+            self._stacks_rows = max(self._stacks_rows, rows["stacks"])
+            self._set_heights(heights(room, rows["machine"], self._stacks_rows, rows["log"]))
+
+    def _set_heights(self, shared: Heights | None) -> None:
+        if shared != self._heights or shared is None:
+            self._heights = shared
+            for pane, _ in pane_names():
+                self.query_one(f"#{pane}").styles.height = "1fr" if shared is None else getattr(shared, pane)
 
     # -- acting
     def action_next_pane(self, by: int) -> None:
@@ -128,6 +150,8 @@ class RunPanes(BaseScreen):
         self.pane = pane
         for widget in self.query(".pane").results(Rows):
             widget.set_class(widget.id == pane, "-current")
+        for side in self.query(".side"):
+            side.set_class(bool(side.query(f"#{pane}")), "-current")
         shown = self.query_one(f"#{pane}", Rows)
         shown.focus()
         self.query_one("#pane-bar", Rows).redraw()
@@ -153,5 +177,6 @@ class RunPanes(BaseScreen):
             self.action_show_pane(pane)
         shown = self.query_one(f"#{pane}", Rows)
         shown.redraw()
+        self.share_height()
         if shown.follow_end:
             shown.scroll_end(animate=False)

@@ -153,9 +153,12 @@ class RunScreen(RunActs):
         self.is_playing = False
         self.show_moment(at)
 
+    def copied(self) -> str:
+        return "\n".join((self.query_one("#run-head", Rows).copied, super().copied()))
+
     # -- acting
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("stop", "resume"):
+        if action in ("stop", "resume", "approximate"):
             return self.may_act(action)
         if action in ("shift", "step", "first_moment", "now", "play", "speed"):
             return self.may_travel(action)

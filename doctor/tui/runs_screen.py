@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from rich.text import Text as Styled
@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 
 from doctor.language import say
 from doctor.model import t
-from doctor.render.layout import display_width, human_seconds, indent, pad
+from doctor.render.layout import indent
 from doctor.tui.background import in_background
 from doctor.tui.confirm_screen import ConfirmScreen
 from doctor.tui.list_screen import ListScreen, indented
@@ -22,14 +22,13 @@ from doctor.tui.trouble import sentence
 from doctor.tui.view import RunView, look_at
 from doctor.tui.widgets.curves import loss_rows
 from doctor.tui.widgets.item_list import Item
-from doctor.tui.widgets.plot import short_number
+from doctor.tui.widgets.machine_panel import machine_rows
 from doctor.tui.widgets.run_head import head_rows
-from doctor.tui.words import STATUS_STYLES, status_label
+from doctor.tui.widgets.run_table import ORDERS, RunTable, in_order, metric_of
 from runner.strings import printable
 
 LIST_EVERY_S = 5.0
 CHART_ROWS = 14
-STATUS_WIDTH = 16
 
 
 class RunsScreen(ListScreen[RunRow]):
@@ -40,6 +39,7 @@ class RunsScreen(ListScreen[RunRow]):
         Binding("m", "mark", t("Mark").msgid),
         Binding("c", "compare", t("Compare").msgid),
         Binding("R", "resume", t("Resume").msgid),
+        Binding("S", "order", t("Sort").msgid),
         Binding("r", "list", t("List again").msgid),
     ]
 
@@ -49,7 +49,11 @@ class RunsScreen(ListScreen[RunRow]):
         """Key of the run that others are compared with."""
         self._glances: dict[str, RunView | str] = {}
         """What was seen of a run, or why it could not be."""
+        self._outdated: set[str] = set()
+        """Keys of glances that are shown until the run has been looked at again."""
         self._glancing = ""
+        self._order = 0
+        self._table = RunTable((), 0.0)
 
     # -- the list
     def on_mount(self) -> None:
@@ -70,18 +74,22 @@ class RunsScreen(ListScreen[RunRow]):
         for row in self.rows or ():  # what still changes is looked at again
             seen = self._glances.get(row.key)
             if isinstance(seen, RunView) and (seen.step, seen.status) != (row.step, row.status):
-                del self._glances[row.key]
+                self._outdated.add(row.key)
+        self.rows = in_order(self.rows or (), ORDERS[self._order])
+        self._table = RunTable(self.rows, self.doctor.clock(), self.marked)
         super().show_rows()
 
     def item_of(self, row: RunRow) -> Item:
-        return _item(row, row.key == self.marked)
+        return Item(row.key, lambda width, unfolded: [self._table.line(row, width)])
 
     def open_item(self, key: str) -> None:
         self.doctor.open_run(key)
 
     def about(self, width: int) -> Sequence[Styled]:
         words, style = self._words()
-        return indented(Styled(words, style), width)
+        said = indented(Styled(words, style), width)
+        columns = self.listed.scrollable_content_region.width - 2
+        return [*said, self._table.header(columns)] if self.rows and columns > 0 else said
 
     def _words(self) -> tuple[str, str]:
         if self.rows is None:
@@ -93,11 +101,19 @@ class RunsScreen(ListScreen[RunRow]):
             return say(
                 t("* {name} is marked: on another run, c compares the two", name=printable(marked))
             ), "bold"
-        return say(t("runs: {count}, newest first", count=len(self.rows))), "dim"
+        order = {
+            "newest": say("newest first"),
+            "status": say("by status: what runs, then what went wrong"),
+            "metric": say(t("best {metric} first", metric=printable(metric_of(self.rows)) or "?")),
+            "loss": say("lowest loss first"),
+            "name": say("by name"),
+        }[ORDERS[self._order]]
+        return say(t("runs: {count}, {order}", count=len(self.rows), order=order)), "dim"
 
     # -- a run at a glance
     def look_at(self, key: str) -> None:
-        if self.has_page_beside and key not in self._glances and key != self._glancing:
+        is_known = key in self._glances and key not in self._outdated
+        if self.has_page_beside and not is_known and key != self._glancing:
             self._glancing = key
             self._glance(key)
 
@@ -114,22 +130,30 @@ class RunsScreen(ListScreen[RunRow]):
     @on(Glanced)
     def _show_glance(self, message: Glanced) -> None:
         self._glances[message.key] = message.seen
+        self._outdated.discard(message.key)
         self._glancing = ""
         self.show_page()
 
-    def page(self, key: str, width: int) -> Sequence[Styled]:
+    def page(self, key: str, width: int, height: int = 0) -> Sequence[Styled]:
         seen = self._glances.get(key)
         if seen is None:
             return [Styled("… " + say("reading"), "dim")]
         if isinstance(seen, str):
             return [Styled(line, "bold red") for line in indent(seen, width, "✗ ", "  ")]
-        return [*head_rows(seen, width), Styled(), *loss_rows(seen, width, CHART_ROWS)]
+        chart = max(CHART_ROWS, height // 3)
+        return [
+            *head_rows(seen, width),
+            Styled(),
+            *loss_rows(seen, width, chart),
+            Styled(),
+            *machine_rows(seen, width),
+        ]
 
     # -- acting
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "compare":
             return bool(self.marked) and self.marked != self.listed.current_key
-        if action == "mark":
+        if action in ("mark", "order"):
             return bool(self.rows)
         if action == "resume":
             row = self._current
@@ -145,6 +169,11 @@ class RunsScreen(ListScreen[RunRow]):
         """Mark the run under the cursor; marked already, it loses its mark."""
         key = self.listed.current_key
         self.marked = "" if key == self.marked else key
+        self.show_rows()
+
+    def action_order(self) -> None:
+        """Put the runs in the next order."""
+        self._order = (self._order + 1) % len(ORDERS)
         self.show_rows()
 
     def action_compare(self) -> None:
@@ -178,23 +207,3 @@ class RunsScreen(ListScreen[RunRow]):
         self.answer = message.words
         self.action_list()
         self.redraw_head()
-
-
-def _item(row: RunRow, is_marked: bool = False) -> Item:
-    def rows(width: int, unfolded: bool) -> Sequence[Styled]:
-        label = Styled(pad(status_label(row.status), STATUS_WIDTH), STATUS_STYLES.get(row.status, "bold"))
-        name = ("* " if is_marked else "") + printable(row.name)
-        progress = f"{row.step}/{row.steps_total if row.steps_total is not None else '?'}"
-        out = Styled.assemble(label, " ", (pad(name, min(36, max(20, width - 40))), "bold"), "  " + progress)
-        for words in _extras(row):
-            if out.cell_len + 2 + display_width(words) <= width:
-                out.append("  " + words, "dim")
-        return [out]
-
-    return Item(row.key, rows)
-
-
-def _extras(row: RunRow) -> Iterator[str]:
-    yield from (f"{printable(name)} {short_number(value)}" for name, value in row.metrics.items())
-    if row.seconds is not None:
-        yield human_seconds(row.seconds)

@@ -117,7 +117,7 @@ class SnapshotsScreen(ListScreen[SnapshotRow]):
         self.lines[message.key] = message.lines
         self.show_page()
 
-    def page(self, key: str, width: int) -> Sequence[Styled]:
+    def page(self, key: str, width: int, height: int = 0) -> Sequence[Styled]:
         lines = self.lines.get(key, ("… " + say("reading"),))
         return [row for line in lines for row in wrapped(printable_text(line), width)]
 

@@ -37,6 +37,11 @@ class RunRow(NamedTuple):
     seconds: float | None = None
     metrics: Mapping[str, float] = {}
     """Of the newest evaluation."""
+    loss: float | None = None
+    started_at: float | None = None
+    """Seconds since the epoch; None: it has said nothing yet."""
+    damage: tuple[str, ...] = ()
+    """What of its directory cannot be read, and where."""
 
 
 class SnapshotRow(NamedTuple):
@@ -174,8 +179,8 @@ class Source(Protocol):
         """Start a run and return its key. Raises Refused where something stops it."""
         ...
 
-    def resume(self, name: str) -> None:
-        """Go on with a run from its last checkpoint."""
+    def resume(self, name: str, approximate: bool = False) -> None:
+        """Go on with a run from its last checkpoint; ``approximate``: also where it cannot go on to the bit."""
         ...
 
     def stop(self, name: str) -> None:

@@ -6,23 +6,20 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from doctor.expectations import Expected, mfu
+from doctor.expectations import Expected
+from doctor.run_mfu import mfu_of
+from doctor.tui.view_log import Entry, entries_of
 from runner.alerts import Alert
 from runner.curve import Curve, smoothed
-from runner.events import RunEvent
 from runner.state import RunState
-from runner.text import Text, t
+from runner.text import Text
 from runner.verdict import Verdict, is_worth_saying, verdict_of
 
 if TYPE_CHECKING:
     from doctor.tui.source import Watcher
 
-LOG_LIMIT = 500
-"""Newest entries of the log that are kept."""
 LOG_LINES = 40
 """Of the end of the trainer's log."""
-RATE_POINTS = 20
-"""Newest points that a rate is the mean of: one step is noise."""
 
 
 class Series(NamedTuple):
@@ -36,15 +33,6 @@ class Series(NamedTuple):
 
 
 NO_POINTS = Series()
-
-
-class Entry(NamedTuple):
-    """One line of the log: seconds since the run began, a kind, and the event's data."""
-
-    at_s: float | None
-    kind: str
-    step: int | None
-    data: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -93,6 +81,10 @@ class RunView:
     """Newest last."""
     xid_source: dict[str, Any] = dataclasses.field(default_factory=dict)
     stacks: dict[str, Any] = dataclasses.field(default_factory=dict)
+    preparing: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """How far the rows are tokenised: the newest ``preparing`` event."""
+    damage: tuple[Text, ...] = ()
+    """What of the run directory cannot be read, and where."""
     log: tuple[Entry, ...] = ()
 
     verdict: Verdict | None = None
@@ -176,12 +168,14 @@ def view_of(state: RunState, name: str, status: str, now: float, expected: Expec
         xids=tuple(state.xids),
         xid_source=state.xid_source,
         stacks=state.stacks,
+        preparing=state.preparing,
+        damage=tuple(state.damage),
         first_t=state.first_t,
         last_t=state.last_t,
         verdict=verdict if is_worth_saying(verdict, status, state.step) else None,
         alerts=tuple(state.alerts.open()),
         is_approximate=state.is_approximate,
-        log=_log(state),
+        log=entries_of(state),
     )
 
 
@@ -190,38 +184,5 @@ def _split(state: RunState) -> dict[str, float]:
     return {**state.split_seconds, **{name: seconds for name, seconds in aside.items() if seconds > 0}}
 
 
-def mfu_of(state: RunState, expected: Expected | None) -> float | Text:
-    """Return the model FLOPs utilisation of the newest steps, or why it cannot be told."""
-    if expected is None:
-        return t("the run's plan was not read")
-    cards = [card for card in state.gpus.get("gpus") or () if isinstance(card, dict)]
-    rates = state.tokens_per_s.values[-RATE_POINTS:]
-    rate = sum(rates) / len(rates) if rates else None
-    return mfu(expected, rate, cards, str(state.started.get("precision") or ""))
-
-
 def _series(curve: Curve) -> Series:
     return Series(tuple(curve.steps), tuple(curve.values))
-
-
-def _log(state: RunState) -> tuple[Entry, ...]:
-    """Return the newest evaluations, checkpoints and notes by time, the start and the end around them."""
-    events = [*state.evaluations[-LOG_LIMIT:], *state.checkpoints[-LOG_LIMIT:], *state.notes[-LOG_LIMIT:]]
-    entries = [
-        _entry(event, state.first_t) for event in sorted(events, key=lambda event: (event.t, event.seq))
-    ]
-    if state.started:
-        entries.insert(0, Entry(0.0, "run-started", None, state.started))
-    if state.finished:
-        entries.append(
-            Entry(_since(state.last_trainer_t, state.first_t), "run-finished", state.step, state.finished)
-        )
-    return tuple(entries[-LOG_LIMIT:])
-
-
-def _entry(event: RunEvent, first_t: float | None) -> Entry:
-    return Entry(_since(event.t, first_t), event.kind, event.step, event.data)
-
-
-def _since(t: float | None, first_t: float | None) -> float | None:
-    return None if t is None or first_t is None else max(0.0, t - first_t)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from doctor.language import say
@@ -13,11 +14,12 @@ LEVEL_SIGNS = {"fail": "✗", "warn": "!", "note": "·", "unknown": "?"}
 LEVEL_STYLES = {"fail": "bold red", "warn": "bold yellow", "note": "cyan", "unknown": "bold magenta"}
 STATUS_SIGNS = {
     "starting": "…", "running": "▶", "stalled": "!", "stopped": "■", "interrupted": "■", "ended": "■", "completed": "✓",
-    "failed": "✗", "non-finite": "✗", "lost": "?", "damaged": "✗",
+    "failed": "✗", "non-finite": "✗", "lost": "?", "damaged": "✗", "unreadable": "?",
 }  # fmt: skip
 STATUS_STYLES = {
     "starting": "", "running": "bold green", "stalled": "bold yellow", "stopped": "bold", "interrupted": "bold", "ended": "bold",
     "completed": "bold green", "failed": "bold red", "non-finite": "bold red", "lost": "bold magenta", "damaged": "bold red",
+    "unreadable": "bold magenta",
 }  # fmt: skip
 
 
@@ -40,6 +42,7 @@ def status_label(status: str) -> str:
         "non-finite": say("loss not finite"),
         "lost": say("process gone"),
         "damaged": say("damaged"),
+        "unreadable": say("not readable"),
     }
     return f"{STATUS_SIGNS.get(status, '·')} {words.get(status, printable(status))}"
 
@@ -56,3 +59,8 @@ def words_of(value: Any) -> str:
 
 def one_line(value: Any) -> str:
     return " ".join(words_of(value).split())
+
+
+def error_of(finished: Mapping[str, Any]) -> str:
+    """Return why a run ended, in the user's language where the trainer told it as a sentence of ours."""
+    return one_line(finished.get("error_text")) or one_line(finished.get("error"))

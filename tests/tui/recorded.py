@@ -349,9 +349,9 @@ class RecordedSource:
         self.started.append(" ".join((profile, *changed)))
         return next(iter(self.run_paths))
 
-    def resume(self, name: str) -> None:
+    def resume(self, name: str, approximate: bool = False) -> None:
         self.answer()
-        self.resumed.append(name)
+        self.resumed.append(f"{name} --approximate" if approximate else name)
 
     def stop(self, name: str) -> None:
         self.answer()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from runner.events import EventWriter
 from tests.tui.recorded import FRAMES, ONE_4090, RunBuilder
 
 TREES = [
@@ -41,6 +42,53 @@ PROCESSES = [
     {"gpu_index": 0, "pid": 4242, "used_bytes": 18 << 30, "command": "python train.py"},
     {"gpu_index": 0, "pid": 991, "used_bytes": 1 << 30, "command": None},
 ]
+
+
+H100: dict[str, Any] = {
+    "name": "NVIDIA H100 80GB HBM3", "utilization_pct": 99.0, "memory_activity_pct": 61.0, "memory_used_bytes": 61 << 30,
+    "memory_total_bytes": 80 << 30, "temperature_c": 66.0, "power_w": 688.0, "power_limit_w": 700.0, "sm_clock_mhz": 1755.0,
+    "throttle_reasons": ["power-cap"], "pcie_rx_bytes_per_s": 2.1e9, "pcie_tx_bytes_per_s": 4e8, "nvlink_rx_bytes_per_s": 4.1e10,
+    "nvlink_tx_bytes_per_s": 4.2e10, "nvlink_errors": 0, "sm_active_pct": 92.0, "tensor_active_pct": 48.0,
+    "ecc_uncorrected_volatile": 0, "mig_enabled": False,
+}  # fmt: skip
+HOPPERS = [
+    {**H100, "index": 0},
+    {**H100, "index": 1, "nvlink_errors": 12},
+    {
+        **H100,
+        "index": 2,
+        "mig_enabled": True,
+        "unread": {"utilization_pct": "Not Supported"},
+        "utilization_pct": None,
+    },
+    {**H100, "index": 3, "ecc_uncorrected_volatile": 2, "throttle_reasons": ["power-cap", "hw-thermal"]},
+]
+XIDS: list[dict[str, Any]] = [
+    {"number": 94, "fault": "recoverable", "meaning": "contained memory error",
+     "pci": "0000:c1:00", "gpu_index": 3},
+    {"number": 31, "fault": "application", "meaning": "a kernel touched memory that is not its own", "pci": "0000:18:00", "is_ours": False},
+]  # fmt: skip
+
+
+def four_ranks(path: Path) -> Path:
+    """A run of four processes on four cards, the last of them slow; one Xid on a card of ours and one on another's."""
+    run = RunBuilder(path)
+    ranks = [
+        EventWriter(run.run.events / f"trainer-{rank}.jsonl", f"trainer-{rank}", run.clock)
+        for rank in (1, 2, 3)
+    ]
+    run.start(device="cuda:0", epochs=2, world_size=4, strategy="ddp", model="Qwen3-0.6B")
+    for step in range(1, 41):
+        run.steps(1, first=step)
+        for rank, writer in enumerate(ranks, start=1):
+            data = 0.55 if rank == 3 else 0.1
+            writer.write("step", step - (rank == 3), loss=0.5, samples=32, tokens=3000, seconds=1.0,
+                         split={"data": data, "forward": 0.3, "backward": 0.6 - data, "optimizer": 0.05})  # fmt: skip
+    run.host(**HOST).gpu(gpus=HOPPERS, processes=PROCESSES)
+    run.sampler.write("sample-xids", source="kernel log")
+    for xid in XIDS:
+        run.sampler.write("xid", at=run.clock.now, **xid)
+    return run.run.path
 
 
 def rich_run(path: Path) -> Path:

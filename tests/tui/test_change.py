@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from textual import events
+from textual.widgets import Input
 
 from doctor.card_state import CardState
 from doctor.machine import encode_snapshot
@@ -141,3 +143,24 @@ async def test_the_plan_shows_what_one_gpu_would_hold_part_by_part_or_why_that_i
         await press(pilot, "down")
         text = await sees(pilot, "? could not be predicted: config.json is not on this machine")
         assert "It fits." not in text
+
+
+async def test_keys_that_arrive_together_go_where_they_were_meant(tmp_path: Path) -> None:
+    """A slow line delivers what was typed in one piece: Tab 3 0 is thirty steps, not thirty epochs."""
+    async with driven(RecordedSource()) as pilot:
+        await press(pilot, "2", "c")
+        await sees(pilot, "train.epochs")
+        for key in ("2", "tab", "3", "0", "down", "8"):
+            pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await settled(pilot)
+        values = {field.name: field.value for field in pilot.app.screen.query(Input)}
+        assert (values["train.epochs"], values["train.steps"], values["train.batch_size"]) == ("2", "30", "8")
+
+
+async def test_words_typed_behind_a_slash_press_no_keys() -> None:
+    async with driven(RecordedSource()) as pilot:
+        await press(pilot, "2")
+        await sees(pilot, "profiles: 2")
+        for key in ("slash", "q", "u", "i", "enter", "s"):
+            pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await sees(pilot, "Start a run of quickstart")

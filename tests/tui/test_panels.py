@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 from rich.text import Text as Styled
 
+from doctor import language
 from doctor.expectations import Expected, mfu
 from doctor.tui.view import RunView
 from doctor.tui.widgets.icicle import icicle
 from doctor.tui.widgets.machine_panel import machine_rows
 from doctor.tui.widgets.stacks_panel import icicle_rows, stack_rows
 from runner.text import Text
-from tests.tui.scenes import CARD, HOST, ONE_CARD, PROCESSES, TREES
+from tests.tui.scenes import CARD, HOPPERS, HOST, ONE_CARD, PROCESSES, TREES
 
 ON_GPU = {"device": "cuda", "measured_bytes": 10 << 30, "predicted_bytes": 9 << 30, "worst_bytes": 12 << 30}
 
@@ -92,7 +94,7 @@ def test_a_card_among_many_shows_its_rates_where_it_does_anything() -> None:
         "nvlink_errors": 5,
     }
     shown = panel(gpus={"gpus": [busy, idle, {**idle, "index": 2}], "processes": []})
-    assert "SM, tensor 82 % · 37 % · ! NVLink 5" in shown
+    assert "97 %  ? / ?    ! NVLink 5\n   SM 82%  tensor 37%" in shown
     assert "PCIe to the card" not in shown
 
 
@@ -220,3 +222,24 @@ def test_what_an_events_file_may_hold_breaks_no_row(junk: dict[str, Any]) -> Non
     )
     text = said(icicle_rows(view, 60)) + said(machine_rows(view, 60))
     assert "\x1b" not in text and "\x07" not in text
+
+
+@pytest.mark.parametrize("width", [64, 78])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_of_a_card_among_many_nothing_is_cut(width: int, lang: str, chinese: None) -> None:
+    language.use_language(lang)
+    cards = [{**card, "throttle_reasons": ["hw-thermal", "sw-thermal"]} for card in HOPPERS]
+    view = dataclasses.replace(RunView("r", "running", 0.0), gpus={"gpus": cards, "processes": []})
+    rows = machine_rows(view, width)
+    assert max(row.cell_len for row in rows) <= width
+    text = " ".join(row.plain for row in rows)
+    for words in (
+        "SM 92%",
+        "tensor 48%",
+        "PCIe →2.0 ←0.4 GB/s",
+        "NVLink →38.2 ←39.1 GB/s",
+        "! ECC 2",
+        "! NVLink 12",
+        "MIG",
+    ):
+        assert words in " ".join(text.split())

@@ -5,6 +5,8 @@ Pictures are text (see :mod:`tests.tui.pictures`) of the pinned textual, whose o
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +19,7 @@ from doctor.model import Fix, SetVariable, t
 from tests.tui.driving import NARROW, WIDE, at_rest, driven, press, sees
 from tests.tui.pictures import hold_against, picture
 from tests.tui.recorded import CAUSE, Clock, RecordedSource, report, unread_driver
-from tests.tui.scenes import crowded_run, rich_run
+from tests.tui.scenes import crowded_run, four_ranks, rich_run
 
 DRAWN_BY = "8.2.8"
 pytestmark = pytest.mark.skipif(
@@ -26,6 +28,7 @@ pytestmark = pytest.mark.skipif(
 SIZES = {"80x24": NARROW, "160x48": WIDE}
 RUN = "quickstart-20261130-061500"
 CROWDED = "eight-cards-20261130-071500"
+RANKS = "four-ranks-20261130-081500"
 
 
 class Scene(NamedTuple):
@@ -58,6 +61,8 @@ SCENES = {
     "events": Scene(("f8",), "+00:51", RUN, sizes=("80x24",)),
     "trainer-log": Scene(("o",), "tokenizers forked", RUN, sizes=("80x24",)),
     "eight-cards": Scene(("f6",), "GPU is lost", CROWDED),
+    "ranks-and-xid": Scene(("f6",), "GPU3", RANKS),
+    "filter": Scene(("slash", *"shm"), "/shm", sizes=("80x24",)),
     "looking-back": Scene(("left_square_bracket",) * 4, "+01:01", RUN),
     "logarithmic": Scene(("g",), "100/100", RUN, sizes=("80x24",)),
 }  # fmt: skip
@@ -66,7 +71,7 @@ SCENES = {
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("runs")
-    return [rich_run(folder / RUN), crowded_run(folder / CROWDED)]
+    return [rich_run(folder / RUN), crowded_run(folder / CROWDED), four_ranks(folder / RANKS)]
 
 
 @pytest.fixture
@@ -80,17 +85,27 @@ def source(runs: list[Path]) -> RecordedSource:
     return source
 
 
+@pytest.fixture
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Times of day as in Greenwich, wherever the test runs."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize(
     ("name", "size"), [(name, size) for name, scene in SCENES.items() for size in scene.sizes]
 )
 async def test_the_screen_is_the_picture(
-    source: RecordedSource, chinese: None, name: str, size: str, lang: str
+    source: RecordedSource, chinese: None, utc: None, name: str, size: str, lang: str
 ) -> None:
     language.use_language(lang)
     scene = SCENES[name]
     async with driven(source, SIZES[size], run=scene.run or None, is_readonly=scene.is_readonly) as pilot:
-        await sees(pilot, "100/100" if scene.run else "550.90")
+        await sees(pilot, "/100" if scene.run else "550.90")
         for key in scene.keys:
             await press(pilot, key)
         await sees(pilot, scene.word)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from doctor.tui.view import LOG_LIMIT, view_of
+from doctor.tui.view import view_of
+from doctor.tui.view_log import LOG_LIMIT
 from doctor.tui.widgets.curves import curve_rows
 from doctor.tui.widgets.log_panel import clock, log_rows
 from runner.events import RunEvent

@@ -9,6 +9,7 @@ from rich.text import Text as Styled
 from textual import events
 from textual.binding import Binding
 from textual.screen import Screen
+from textual.widgets import Input
 
 from doctor.language import say
 from doctor.render.layout import display_width
@@ -63,8 +64,10 @@ class Bar(Head, can_focus=False):
 def shown_bindings(screen: Screen[Any]) -> list[Binding]:
     """Return one binding for each act that is possible on ``screen`` now and meant to be shown."""
     by_action: dict[str, Binding] = {}
+    is_typing = isinstance(screen.focused, Input)
     for active in screen.active_bindings.values():
-        if active.binding.show and active.enabled:
+        takes_key = not is_typing or active.node is screen.focused or active.binding.priority
+        if active.binding.show and active.enabled and takes_key:
             by_action.setdefault(active.binding.action, active.binding)
     return list(by_action.values())
 

@@ -7,6 +7,7 @@ from rich.text import Text as Styled
 from doctor.language import say
 from doctor.tui.view import RunView, Series
 from doctor.tui.widgets.plot import Line, beside, chart, short_number
+from runner.text import t
 
 LOSS_SHARE = 0.58
 """Part of the height that the loss gets."""
@@ -57,6 +58,10 @@ def _small(name: str, series: Series, width: int, height: int, is_noisy: bool = 
 
 
 def _throughput(view: RunView, width: int, height: int) -> list[Styled]:
-    if view.tokens_per_s.values:
-        return _small(say("tokens/s"), view.tokens_per_s, width, height)
-    return _small(say("samples/s"), view.samples_per_s, width, height)
+    has_tokens = bool(view.tokens_per_s.values)
+    name, series = (
+        (say("tokens/s"), view.tokens_per_s) if has_tokens else (say("samples/s"), view.samples_per_s)
+    )
+    if view.ranks:  # the curve is the first rank's: its head has the sum
+        name = say(t("{name} of rank 0", name=name))
+    return _small(name, series, width, height)

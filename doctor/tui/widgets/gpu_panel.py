@@ -8,11 +8,11 @@ from typing import Any
 from rich.text import Text as Styled
 
 from doctor.language import say
-from doctor.render.layout import human_bytes, human_seconds, indent
+from doctor.render.layout import display_width, human_bytes, human_seconds, indent
 from doctor.tui.view import RunView
 from doctor.tui.widgets.foretold import foretold_rows
 from doctor.tui.widgets.gpu_processes import process_rows
-from doctor.tui.widgets.gpu_values import activity, card_values, labels, value_of
+from doctor.tui.widgets.gpu_values import activity_words, card_values, labels, value_of
 from doctor.tui.widgets.panel_rows import bar_row, label_row, memory_row, plain, unknown, unread_rows
 from doctor.tui.widgets.xid_rows import xid_rows
 from doctor.tui.words import one_line
@@ -34,7 +34,7 @@ def gpu_rows(view: RunView, width: int) -> Iterator[Styled]:
         cards = [gpu for gpu in gpus if isinstance(gpu, dict)]
         yield from _age(view, width)
         for card in cards:
-            yield from _block(card, view, width) if len(cards) < CARDS_IN_ONE_ROW else _row(card)
+            yield from _block(card, view, width) if len(cards) < CARDS_IN_ONE_ROW else _row(card, width)
         yield from _missing(cards, width)
         yield from xid_rows(view, width)
         yield from process_rows(view, width)
@@ -81,33 +81,46 @@ def _block(card: dict[str, Any], view: RunView, width: int) -> Iterator[Styled]:
     yield from unread_rows(card.get("unread"), labels(), width)
 
 
-def _row(card: dict[str, Any]) -> Iterator[Styled]:
+def _row(card: dict[str, Any], width: int) -> Iterator[Styled]:
     """Yield one card in one row: index, utilisation, memory, temperature, power, clock, throttling."""
     utilization = number(card.get("utilization_pct"))
     used, total = number(card.get("memory_used_bytes")), number(card.get("memory_total_bytes"))
     share = "  ?  " if utilization is None else f"{utilization:3.0f} %"
     row = Styled.assemble((f"{plain(card.get('index')):>2} ", "bold"), (share, "bold"), "  ")
     row.append(f"{human_bytes(used)} / {human_bytes(total)}  " + " · ".join(_heat(card)))
-    bad = [reason for reason in _reasons(card) if reason not in NORMAL_REASONS]
-    if bad:
-        row.append("  ! " + ", ".join(bad), "yellow")
-    if errors := number(card.get("ecc_uncorrected_volatile")):
-        row.append(f"  ! ECC {errors:.0f}", "bold red")
-    if card.get("mig_enabled") is True:
-        row.append("  MIG")
+    for words, style in _signs(card):
+        if row.cell_len + 2 + display_width(words) > width:
+            yield row
+            row = Styled("  ")
+        row.append("  " + words, style)
     yield row
-    yield from _rates_row(card)
+    yield from _activity_row(card, width)
     yield from _lost(card)
 
 
-def _rates_row(card: dict[str, Any]) -> Iterator[Styled]:
-    """Yield what a card among many does besides, where it does anything."""
-    read = {value.label: [value_of(card.get(key)) for key in value.keys] for value in activity()}
-    parts = [f"{label} {value.words(read[label])}" for value in activity() if any(read[label := value.label])]
+def _signs(card: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what is to be known of a card among many, in a word each, with its style."""
+    bad = [reason for reason in _reasons(card) if reason not in NORMAL_REASONS]
+    if bad:
+        yield "! " + ", ".join(bad), "yellow"
+    if errors := number(card.get("ecc_uncorrected_volatile")):
+        yield f"! ECC {errors:.0f}", "bold red"
     if errors := number(card.get("nvlink_errors")):
-        parts.append(f"! NVLink {errors:.0f}")
-    if parts:
-        yield Styled("   " + " · ".join(parts), "dim")
+        yield f"! NVLink {errors:.0f}", "yellow"
+    if card.get("mig_enabled") is True:
+        yield "MIG", ""
+
+
+def _activity_row(card: dict[str, Any], width: int) -> Iterator[Styled]:
+    """Yield what a card among many does besides, where it does anything."""
+    if parts := list(activity_words(card)):
+        row = Styled("   ", "dim")
+        for words in parts:
+            if row.cell_len + display_width(words) > width:
+                yield row
+                row = Styled("   ", "dim")
+            row.append(words + "  ")
+        yield row
 
 
 def _lost(card: dict[str, Any]) -> Iterator[Styled]:

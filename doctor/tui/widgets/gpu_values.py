@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from doctor.language import say
@@ -30,6 +30,18 @@ def activity() -> Sequence[Value]:
         Value("NVLink", ("nvlink_rx_bytes_per_s", "nvlink_tx_bytes_per_s"), _rates),
         Value(say("SM, tensor"), ("sm_active_pct", "tensor_active_pct"), _shares),
     )
+
+
+def activity_words(card: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a card does, in few columns: SM and tensor activity, then the rates to the card and from it."""
+    for label, key in (("SM", "sm_active_pct"), (say("tensor"), "tensor_active_pct")):
+        if share := value_of(card.get(key)):
+            yield f"{label} {share:.0f}%"
+    for label, name in (("NVLink", "nvlink"), ("PCIe", "pcie")):
+        rates = [value_of(card.get(f"{name}_{way}_bytes_per_s")) for way in ("rx", "tx")]
+        if any(rates):
+            to, back = ("?" if rate is None else f"{rate / (1 << 30):.1f}" for rate in rates)
+            yield f"{label} →{to} ←{back} GB/s"
 
 
 def card_values() -> Sequence[Value]:

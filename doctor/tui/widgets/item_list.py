@@ -10,11 +10,18 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from doctor.language import say
+from doctor.render.layout import indent
 from doctor.tui.widgets.rows import Rows
+from runner.strings import printable
 from runner.text import t
 
 CURSOR = "▌"
 """Marks the item that Enter acts on, in the first column of each of its rows: visible without colour."""
+
+
+_UNWRAPPED = 1000
+"""So wide that no sentence is cut in two by the end of a line."""
 
 
 class Item(NamedTuple):
@@ -22,6 +29,14 @@ class Item(NamedTuple):
 
     key: str
     rows: Callable[[int, bool], Sequence[Styled]]
+
+
+def holds(item: Item, words: Sequence[str]) -> bool:
+    """Return whether all ``words`` (in small letters) stand in an item."""
+    if not words:
+        return True
+    text = "\n".join(row.plain for row in item.rows(_UNWRAPPED, True)).lower()
+    return all(word in text for word in words)
 
 
 class ItemList(Rows):
@@ -52,15 +67,32 @@ class ItemList(Rows):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.items: Sequence[Item] = ()
+        """Those that are shown."""
+        self.wanted = ""
+        """Words that a shown item holds."""
+        self._every: Sequence[Item] = ()
         self.unfolded: set[str] = set()
         self.cursor = 0
         self._first_row: list[int] = []
 
     def show_items(self, items: Sequence[Item]) -> None:
         """Replace the items; the cursor stays on the item with the same key where there still is one."""
-        current = self.current_key
-        self.items = items
-        keys = [item.key for item in items]
+        self._every = items
+        self._narrow()
+
+    def narrow(self, words: str) -> None:
+        """Show only the items that hold all ``words``, folded or unfolded; empty: every one."""
+        self.wanted = words
+        self._narrow()
+
+    @property
+    def count_of_all(self) -> int:
+        return len(self._every)
+
+    def _narrow(self) -> None:
+        current, wanted = self.current_key, self.wanted.lower().split()
+        self.items = [item for item in self._every if holds(item, wanted)]
+        keys = [item.key for item in self.items]
         self.cursor = keys.index(current) if current in keys else 0
         self.redraw()
         self.post_message(self.Moved(self.current_key))
@@ -69,9 +101,19 @@ class ItemList(Rows):
     def current_key(self) -> str:
         return self.items[self.cursor].key if self.items else ""
 
+    @property
+    def copied(self) -> str:
+        """The item under the cursor, unfolded, as plain text."""
+        width = max(20, self.scrollable_content_region.width - 2)
+        rows = self.items[self.cursor].rows(width, True) if self.items else ()
+        return "\n".join(row.plain.rstrip() for row in rows).rstrip()
+
     def draw(self, width: int, height: int) -> Sequence[Styled]:
         rows: list[Styled] = []
         self._first_row = []
+        if not self.items and self._every:
+            words = say(t("nothing here holds “{words}”; Esc shows all", words=printable(self.wanted)))
+            rows += [Styled(line, "dim") for line in indent(words, width, "  ", "  ")]
         for index, item in enumerate(self.items):
             self._first_row.append(len(rows))
             mark = f"{CURSOR} " if index == self.cursor else "  "

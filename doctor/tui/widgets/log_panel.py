@@ -8,10 +8,11 @@ from rich.text import Text as Styled
 
 from doctor.language import say
 from doctor.render.layout import human_bytes, human_seconds, indent
-from doctor.tui.view import Entry, RunView
+from doctor.tui.view import RunView
+from doctor.tui.view_log import Entry
 from doctor.tui.widgets.plot import short_number
 from doctor.tui.widgets.rows import wrapped
-from doctor.tui.words import one_line, status_label
+from doctor.tui.words import error_of, one_line, status_label
 from runner.events import number
 from runner.strings import printable
 from runner.text import t
@@ -97,7 +98,13 @@ def _checkpoint(entry: Entry) -> str:
         human_bytes(number(entry.data.get("bytes"))),
         human_seconds(number(entry.data.get("seconds"))),
     )
-    step, why = str(entry.step or "?"), printable(str(entry.data.get("reason") or "?"))
+    step, reason = str(entry.step or "?"), str(entry.data.get("reason") or "?")
+    why = {
+        "interval": say("every so many steps"),
+        "best": say("best so far"),
+        "signal": say("on request"),
+        "end": say("at the end"),
+    }.get(reason, printable(reason))
     return say(
         t("▪ saved at step {step}: {size} in {time} ({why})", step=step, size=size, time=seconds, why=why)
     )
@@ -105,5 +112,5 @@ def _checkpoint(entry: Entry) -> str:
 
 def _finished(entry: Entry) -> str:
     outcome = status_label(str(entry.data.get("outcome", "completed")))
-    error = one_line(entry.data.get("error"))
+    error = error_of(entry.data)
     return f"{outcome}: {error}" if error else outcome

@@ -7,28 +7,22 @@ from collections.abc import Iterator
 from rich.text import Text as Styled
 
 from doctor.language import say
-from doctor.render.layout import indent
-from doctor.render.rank_text import attention_lines, rank_lines, together_line
 from doctor.tui.view import RunView
 from doctor.tui.widgets.gpu_panel import gpu_rows
 from doctor.tui.widgets.host_panel import host_rows
 from doctor.tui.widgets.panel_rows import bar_row
+from doctor.tui.widgets.rank_rows import rank_rows
 from runner.strings import printable
 
 
 def machine_rows(view: RunView, width: int) -> list[Styled]:
     """Return the panel's rows; long ones are cut by the panel."""
-    parts = (gpu_rows(view, width), _ranks(view, width), _split(view, width), host_rows(view, width))
-    blocks = [list(rows) for rows in parts]
+    cards, others = (
+        gpu_rows(view, width),
+        (rank_rows(view, width), _split(view, width), host_rows(view, width)),
+    )
+    blocks = [list(rows) for rows in ((cards, *others) if view.gpus.get("gpus") else (*others, cards))]
     return [row for block in blocks if block for row in (*block, Styled())][:-1]
-
-
-def _ranks(view: RunView, width: int) -> Iterator[Styled]:
-    if view.ranks:
-        yield Styled.assemble((say("Ranks"), "bold"), "  ", together_line(view.ranks))
-        for words in attention_lines(view.ranks):
-            yield from (Styled(line, "yellow") for line in indent("! " + words, width, "", "  "))
-        yield from map(Styled, rank_lines(view.ranks))
 
 
 def _split(view: RunView, width: int) -> Iterator[Styled]:

@@ -8,7 +8,7 @@ from rich.text import Text as Styled
 
 from doctor.language import say
 from doctor.render.layout import display_width, indent, pad
-from doctor.render.plan_text import plan_lines
+from doctor.render.plan_text import headline, plan_lines
 from doctor.render.text import printable_text
 from doctor.tui.source import DecisionRow, PlanRow
 from doctor.tui.widgets.rows import wrapped
@@ -31,10 +31,23 @@ def plan_rows(plan: PlanRow | None, width: int) -> Iterator[Styled]:
     for problem in plan.problems:
         for line in indent(problem, width, "✗ ", "  "):
             yield from wrapped(line, width, "bold red")
+    yield from _answers(plan, width)
     names = max((display_width(decision.name) for decision in plan.decisions), default=0)
     for decision in plan.decisions:
         yield from _decision(decision, min(_NAMES, names), width)
     yield from _memory(plan, width)
+
+
+def _answers(plan: PlanRow, width: int) -> Iterator[Styled]:
+    """Yield what a person wants to know first: can it start, and does it fit."""
+    if not plan.problems:
+        words = say("nothing found here that would stop it")
+        yield from (Styled(line, "bold green") for line in indent(words, width, "✓ ", "  "))
+    if plan.memory is not None and plan.memory.fits is not None:
+        sign, style = ("✓ ", "bold green") if plan.memory.fits else ("✗ ", "bold red")
+        words = say(t("memory: {answer}", answer=printable_text(headline(plan.memory))))
+        yield from (Styled(line, style) for line in indent(words, width, sign, "  "))
+    yield Styled()
 
 
 def _decision(decision: DecisionRow, name_width: int, width: int) -> Iterator[Styled]:

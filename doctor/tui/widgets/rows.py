@@ -93,6 +93,11 @@ class Rows(ScrollView, can_focus=True):
         """What the rows say, without styles."""
         return "\n".join(row.plain for row in self.rows)
 
+    @property
+    def copied(self) -> str:
+        """What a person who copies this gets."""
+        return "\n".join(row.plain.rstrip() for row in self.rows)
+
 
 class Picture(Rows):
     """Rows made to measure: never more than fit, so no column is kept for a scroll bar."""

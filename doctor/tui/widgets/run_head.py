@@ -8,14 +8,16 @@ from rich.text import Text as Styled
 
 from doctor.language import say
 from doctor.render.layout import display_width, human_seconds, indent
+from doctor.render.preparing_text import preparing_text
 from doctor.render.verdict_text import alert_lines, evidence_lines, verdict_line
 from doctor.tui.view import RunView
 from doctor.tui.widgets.plot import short_number
-from doctor.tui.words import STATUS_STYLES, one_line, status_label
+from doctor.tui.words import STATUS_STYLES, error_of, one_line, status_label, words_of
 from runner.events import number
 from runner.strings import printable
 from runner.text import t
 
+_LEAST_BAR = 4 + len(" 100%  ")
 WIDE_COLUMNS = 120
 """From this width on there is room for what the verdict rests on."""
 
@@ -67,8 +69,8 @@ def _identity(view: RunView, width: int) -> Styled:
 
 
 def _progress(view: RunView, width: int) -> Styled:
-    if not view.started and not view.step:
-        return Styled(say("no events yet: the run has just begun"), "dim")
+    if not view.step and (waiting := _waiting(view)):
+        return Styled(waiting, "dim")
     parts = [say(t("step {step}/{total}", step=view.step, total=view.steps_total or "?"))]
     epoch = _epoch(view)
     if epoch:
@@ -77,13 +79,30 @@ def _progress(view: RunView, width: int) -> Styled:
         parts.append(say(t("{time} left", time=human_seconds(view.eta_s))))
     if view.elapsed_s is not None:
         parts.append(say(t("{time} elapsed", time=human_seconds(view.elapsed_s))))
+    share = min(1.0, view.step / view.steps_total) if view.steps_total else None
+    while len(parts) > 1 and display_width(" · ".join(parts)) + (0 if share is None else _LEAST_BAR) > width:
+        del parts[-1 if len(parts) == 2 else 1]  # first the epoch: step and time left matter most
     words = " · ".join(parts)
-    if not view.steps_total:
+    if share is None:
         return Styled(words)
-    share = min(1.0, view.step / view.steps_total)
-    cells = max(4, min(40, width // 5))
+    cells = max(4, min(40, width // 5, width - display_width(words) - len(" 100%  ")))
     full = int(share * cells)
-    return Styled.assemble(("█" * full, "green"), ("░" * (cells - full), "dim"), f" {share:.0%}  {words}")
+    return Styled.assemble(("█" * full, "green"), ("░" * (cells - full), "dim"), f" {share:>4.0%}  {words}")
+
+
+def _waiting(view: RunView) -> str:
+    """Return what there is to see before the first step; empty: its progress."""
+    if told := preparing_text(view.preparing):
+        return told
+    if view.status == "starting" and view.started:
+        return say("starting: loading model and data")
+    if not view.started:
+        return (
+            say("no events of it could be read")
+            if view.damage
+            else say("no events yet: the run has just begun")
+        )
+    return ""
 
 
 def _epoch(view: RunView) -> str:
@@ -100,12 +119,15 @@ def _numbers(view: RunView, width: int) -> Iterator[Styled]:
     loss = number(view.last.get("loss"))
     if loss is not None:
         parts.append((say("loss"), short_number(loss)))
-    for name, series in (("lr", view.lr), ("tokens/s", view.tokens_per_s), ("samples/s", view.samples_per_s)):
-        if series.values:
-            label = {"lr": say("learning rate"), "tokens/s": say("tokens/s"), "samples/s": say("samples/s")}[
-                name
-            ]
-            parts.append((label, short_number(series.values[-1])))
+    if view.lr.values:
+        parts.append((say("learning rate"), short_number(view.lr.values[-1])))
+    for label, name, series in (
+        (say("tokens/s"), "tokens_per_s", view.tokens_per_s),
+        (say("samples/s"), "samples_per_s", view.samples_per_s),
+    ):
+        rate = number(view.ranks.get(name)) if view.ranks else series.values[-1] if series.values else None
+        if rate is not None:  # of all ranks together; not told by one of them: none
+            parts.append((label, short_number(rate)))
     grad_norm = number(view.last.get("grad_norm"))
     if grad_norm is not None:
         parts.append((say("grad norm"), short_number(grad_norm)))
@@ -127,9 +149,11 @@ def _numbers(view: RunView, width: int) -> Iterator[Styled]:
 
 def _attentions(view: RunView) -> Iterator[Styled]:
     """Yield what needs attention, worst first."""
-    error = one_line(view.finished.get("error"))
+    error = error_of(view.finished)
     if error:
         yield Styled(f"✗ {error}", "bold red")
+    for text in view.damage:
+        yield Styled("✗ " + words_of(text), "bold red")
     if view.status == "lost":
         yield Styled(
             "? " + say("the trainer's process is gone and left no word; its log may say why"), "bold magenta"
