@@ -14,9 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from doctor.metrics_server import MOST_AT_ONCE
 from doctor.render.prometheus import metrics_text
+from runner.events import EventWriter, RunEvent
 from runner.state import fold
 from tests.commands_run import doctor
 from tests.tui.recorded import ONE_4090, RunBuilder, whole_run
@@ -30,6 +32,17 @@ LINE = re.compile(
 @pytest.fixture
 def run(tmp_path: Path) -> RunBuilder:
     return whole_run(tmp_path / "done").gpu(**ONE_4090)
+
+
+def parsed(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
+    """Return what Prometheus's own parser makes of it: metric -> (labels, value) of each line. A line twice is an error."""
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for family in text_string_to_metric_families(text):
+        assert family.name not in found, f"{family.name} stands apart"
+        found[family.name] = [(dict(sample.labels), float(sample.value)) for sample in family.samples]
+        labels = [tuple(sorted(one.items())) for one, _ in found[family.name]]
+        assert len(labels) == len(set(labels)), f"{family.name} twice"
+    return found
 
 
 def values(text: str) -> dict[str, str]:
@@ -62,6 +75,56 @@ def test_what_is_not_known_has_no_line_and_names_are_escaped(tmp_path: Path) -> 
     assert "gpu_power" not in text
     assert fold(()).step == 0
     assert all(line.startswith("#") or LINE.match(line) for line in text.splitlines())
+
+
+def test_prometheus_s_own_parser_reads_all_of_it(run: RunBuilder) -> None:
+    found = parsed(doctor("metrics", str(run.run.path), "--once").stdout)
+    assert found["doctor_step"] == [({"run": "done"}, 100.0)]
+    assert sum(value for _, value in found["doctor_status"]) == 1.0
+    assert sum(value for _, value in found["doctor_verdict"]) == 1.0
+    (throttled,) = found["doctor_gpu_throttled"]
+    assert throttled[0]["reason"] == "sw-thermal"
+
+
+def test_each_rank_and_each_kind_of_xid_has_its_lines(tmp_path: Path) -> None:
+    from doctor.watching import RunWatcher
+
+    run = RunBuilder(tmp_path / "two").start(world_size=2)
+    other = EventWriter(run.run.events / "trainer-1.jsonl", "trainer-1", clock=run.clock)
+    for step in (1, 2):
+        other.write("step", step, seconds=0.5, tokens=100, samples=4, split={"data": 0.1, "forward": 0.2})
+    other.close()
+    run.steps(3)
+    sampler = EventWriter(run.run.events / "sampler.jsonl", "sampler", clock=run.clock)
+    sampler.write("sample-xids", source="kernel log")
+    for at in (50.0, 70.0):
+        sampler.write(
+            "xid", number=79, fault="hardware", meaning="GPU has fallen off the bus", gpu_index=1, at=at
+        )
+    sampler.write("xid", number=13, fault="application", at=60.0)
+    sampler.close()
+    found = parsed(metrics_text("two", RunWatcher(run.run).poll(), "running", run.clock()))
+    assert ({"run": "two", "rank": "1"}, 2.0) in found["doctor_rank_step"]
+    assert {labels["rank"] for labels, _ in found["doctor_rank_step_seconds"]} == {"0", "1"}
+    own = {labels["rank"]: value for labels, value in found["doctor_rank_own_seconds"]}
+    assert own["1"] == pytest.approx(0.3)
+    assert sorted(
+        (labels["gpu"], labels["xid"], labels["fault"], at)
+        for labels, at in found["doctor_gpu_xid_timestamp_seconds"]
+    ) == [
+        ("", "13", "application", 60.0),
+        ("1", "79", "hardware", 70.0),
+    ]
+    assert found["doctor_xids_watched"] == [({"run": "two", "source": "kernel log"}, 1.0)]
+
+
+def test_where_nobody_can_see_an_xid_that_is_said() -> None:
+    state = fold(
+        [RunEvent(seq=0, t=1.0, source="sampler", kind="sample-xids", data={"why": "not permitted"})]
+    )
+    assert parsed(metrics_text("a", state, "running", 2.0))["doctor_xids_watched"] == [
+        ({"run": "a", "source": ""}, 0.0)
+    ]
 
 
 @pytest.fixture
