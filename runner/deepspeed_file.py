@@ -19,12 +19,14 @@ TUNING = (
     "contiguous_gradients", "round_robin_gradients", "use_multi_rank_bucket_allreduce", "sub_group_size",
     "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold", "stage3_model_persistence_threshold",
     "stage3_max_live_parameters", "stage3_max_reuse_distance", "stage3_module_granularity_threshold",
-    "stage3_use_all_reduce_for_fetch_params", "log_trace_cache_warnings",
+    "stage3_use_all_reduce_for_fetch_params", "prefetch_bucket_size", "param_persistence_threshold", "model_persistence_threshold",
+    "max_live_parameters", "max_reuse_distance", "module_granularity_threshold", "use_all_reduce_for_fetch_params",
+    "log_trace_cache_warnings",
 )  # fmt: skip
 """Of ``zero_optimization``: how much at a time, and when. The numbers stay the same."""
-READ_OF_ZERO = ("stage", "offload_optimizer", "offload_param", "cpu_offload", "cpu_offload_params")
+READ_OF_ZERO = ("stage", "offload_optimizer", "offload_param", "cpu_offload", "cpu_offload_param")
 UNUSED_OF_ZERO = (
-    "stage3_gather_16bit_weights_on_model_save", "stage3_gather_fp16_weights_on_model_save", "load_from_fp32_weights",
+    "stage3_gather_16bit_weights_on_model_save", "gather_16bit_weights_on_model_save", "stage3_gather_fp16_weights_on_model_save", "load_from_fp32_weights",
     "ignore_unused_parameters", "memory_efficient_linear", "cpu_offload_use_pin_memory",
 )  # fmt: skip
 UNUSED = (
@@ -177,7 +179,7 @@ def _unread_of_zero(at: str, key: str) -> Text:
 
 def _offload(zero: Mapping[str, Any], found: Elsewhere) -> None:
     away: dict[str, bool] = {}
-    for name, old in (("offload_optimizer", "cpu_offload"), ("offload_param", "cpu_offload_params")):
+    for name, old in (("offload_optimizer", "cpu_offload"), ("offload_param", "cpu_offload_param")):
         part = part_of(zero, name)
         device = part.get("device", "cpu" if zero.get(old) is True else "none")
         if device == "nvme":

@@ -21,7 +21,7 @@ SECTIONS = ("python", "packages", "torch", "gpus", "environment")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help=say("scripts, notebooks, or folders of them")
+        "files", nargs="+", metavar="FILE", help=say("scripts, notebooks or folders of them, or a DeepSpeed JSON")
     )
     parser.add_argument(
         "--facts", metavar="FILE", type=Path, help=say("judge by a recorded machine instead of this one")
@@ -47,7 +47,7 @@ def run(namespace: argparse.Namespace) -> int:
     sources, unread = _sources(namespace.files)
     snapshot = load_or_examine(namespace.facts, namespace.python, SECTIONS)
     if asked:
-        paths = [path for path, _ in sources]
+        paths = [path for path, _ in sources if path.suffix != ".json"]
         if namespace.diff:
             return lint_fix.print_patch(namespace, paths, snapshot)
         written = lint_fix.rewrite(namespace, paths, snapshot)

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Mapping
 
+from doctor.lint.deepspeed_config import config_findings
 from doctor.lint.notebooks import notebook_code
 from doctor.lint.reader import parse
 from doctor.lint.rules import RULE_IDS, RULES, Installed, Problem, RuleFunction, problem, rule
@@ -71,10 +72,12 @@ def lint_source(
     path: str = "<script>",
     snapshot: Snapshot | None = None,
 ) -> list[Finding]:
-    """Return what is wrong in a script (or a notebook's JSON), worst first within line order kept.
+    """Return what is wrong in a script, a notebook's JSON or DeepSpeed's, worst first within line order kept.
 
     ``versions`` maps distribution names to installed versions; without it, version-bound rules stay silent or say so.
     """
+    if path.endswith(".json"):
+        return config_findings(source, path)
     try:
         script = read_script(source, path)
     except (SyntaxError, ValueError, RecursionError) as error:

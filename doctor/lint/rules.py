@@ -16,7 +16,7 @@ from doctor.model import Level, Snapshot, Text
 # Ids that rules give, so that others can name them without importing every rule.
 RULE_IDS = (
     "accumulation-loss-not-scaled", "argument-too-new", "checkpoint-keys-not-loaded", "ckpt-missing-state", "clip-before-unscale",
-    "clipping-missing", "cublas-workspace-unset", "cuda-visible-devices-set-late", "ddp-unused-parameters", "deprecated-api",
+    "clipping-missing", "cublas-workspace-unset", "cuda-visible-devices-set-late", "ddp-unused-parameters", "deepspeed-config-wrong", "deprecated-api",
     "eval-logits-accumulate", "evaluation-without-eval", "flash-attn-unsupported-gpu", "fp16-on-bf16-pretrained", "fp16-params-with-gradscaler",
     "last-window-dropped", "learning-rate-too-high", "loss-kept-as-tensor", "needed-package-missing", "numpy-worker-seed",
     "onnx-dynamo-default-dynamic-axes", "onnx-export-in-train-mode", "onnx-fixed-axes", "onnx-input-order-mismatch", "oom-cleanup-skipped", "oom-retry-inside-except", "optimizer-before-cuda", "override-signature-changed",

@@ -91,7 +91,7 @@ def lint(source: str, path: str, snapshot: Snapshot | None) -> list[Finding]:
     from doctor.lint.torchfix import is_installed, torchfix_findings
 
     found = lint_source(source, None, path, snapshot)
-    if path.endswith(".ipynb") or not is_installed():
+    if path.endswith((".ipynb", ".json")) or not is_installed():
         return found
     return found + torchfix_findings(decodable(source), path, found)
 
