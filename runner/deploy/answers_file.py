@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib.util
 from pathlib import Path
@@ -28,8 +29,14 @@ class Writer:
     def __enter__(self) -> Writer:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is None:
+            self.close()
+            return
+        with contextlib.suppress(
+            OSError, ValueError
+        ):  # what went wrong is under way; the file is thrown away
+            self.abandon()
 
     def write(self, row: Row, answer: Answer) -> None:
         self.add(flat(with_text(row, answer, self.paired)))
@@ -40,6 +47,10 @@ class Writer:
 
     def close(self) -> None:
         raise NotImplementedError
+
+    def abandon(self) -> None:
+        """Let go of a file that is not to be whole."""
+        self.close()
 
 
 def with_text(row: Row, answer: Answer, paired: bool) -> dict[str, Any]:
@@ -122,6 +133,10 @@ class ParquetWriter(Writer):
         if self._held or self._file is None:
             self._flush()
         self._file.close()
+
+    def abandon(self) -> None:
+        if self._file is not None:
+            self._file.close()
 
 
 _WRITERS = dict(zip(TABLES, (CsvWriter, JsonWriter, JsonWriter, ParquetWriter), strict=True))
