@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
+import msgspec
+
 from doctor.command_environment import is_python, settle_environment
 from doctor.detached import start_detached
 from doctor.launch import LaunchError, StartedRun, new_run_dir, prepare_directory, start_telling, take_lock
+from doctor.machine import with_facts
 from doctor.model import Snapshot
 from doctor.own_code import own_argv
 from doctor.own_script import keep_script
@@ -91,6 +94,15 @@ def python_of(argv: Sequence[str]) -> str | None:
         return None
     python = os.fsdecode(match[1]) if match else None
     return python if python and os.access(python, os.X_OK) else None
+
+
+def named_by_command(snapshot: Snapshot, argv: Sequence[str]) -> Snapshot:
+    """Return ``snapshot`` with the word of the command that its interpreter was taken from, in place of ``--python``."""
+    python = snapshot.facts.python.value
+    if python is None or python.chosen_by != "--python":
+        return snapshot
+    chosen = msgspec.structs.replace(python, chosen_by=printable(os.path.basename(argv[0])))  # noqa: PTH119
+    return with_facts(snapshot, python=msgspec.structs.replace(snapshot.facts.python, value=chosen))
 
 
 def run_name_of(argv: Sequence[str]) -> str:

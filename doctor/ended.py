@@ -16,6 +16,8 @@ from runner.text import Text, t
 EXPLAINED = 2
 """So many recognised failures are told, the last in the log first: what came before is often only its echo."""
 KILLED_KINDS = ("exit-137",)
+OLD_KILLS = "process-killed-for-memory"
+"""A finding of the machine as it was before the start: whoever was killed then was not of this command."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def notes_of(ended: Ended, log_tail: str, lines_before: int, snapshot: Snapshot 
     explanation = explain(log_tail + _shell_word(ended), snapshot)
     told = [item for item in explanation.known if not (by_signal and item.match.id in KILLED_KINDS)]
     for item in told[:EXPLAINED]:
-        yield from _explained(item, lines_before)
+        yield from _explained(item, lines_before, ended.killed_for_memory)
     if not told and not by_signal:
         last_error = last_exception(log_tail) or extract_last_error(log_tail)
         yield _unknown(ended, last_error)
@@ -127,11 +129,14 @@ def _shell_word(ended: Ended) -> str:
     return next((f"\n{word}\n" for number, word in words.items() if ended.code == 128 + number), "")
 
 
-def _explained(item: Explained, lines_before: int) -> Iterator[Note]:
+def _explained(item: Explained, lines_before: int, killed_for_memory: int | None) -> Iterator[Note]:
     match = item.match
     place = {"line": printable(match.line), "line_number": lines_before + match.line_number}
     yield Note("fail", match.meaning, {"explains": match.id, **place})
-    for finding in item.confirmed[:2]:
+    if match.id in KILLED_KINDS and killed_for_memory == 0:
+        yield Note("warn", t("Not for memory of this container: the kernel's counter of such kills did not move while the command ran."))  # fmt: skip
+        return
+    for finding in [one for one in item.confirmed if one.id != OLD_KILLS][:2]:
         yield Note("warn", finding.title, {"finding": finding.id})
     if match.advice is not None:
         yield Note("info", match.advice, {"advice": True})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +27,7 @@ class GoingOn:
     def __init__(self, run: RunDir, plan: CommandPlan) -> None:
         self._run, self._plan = run, plan
         self._folder = Path(plan.folder)
+        self._begun_ns = time.time_ns()
         self._before = {one.path: one.modified_ns for one in self._all()} if plan.retries else {}
 
     def _all(self) -> list[OwnCheckpoint]:
@@ -42,6 +44,14 @@ class GoingOn:
         if not self._plan.retries:
             return 0
         return max((one.step or 0 for one in self.found()), default=0)
+
+    def tell_newest(self, tell: Tell) -> None:
+        """Name the newest whole checkpoint that was written since the first start: a run that ended early can go on from it."""
+        written = [one for one in self._all() if one.modified_ns >= self._begun_ns]
+        newest, _ = newest_whole(written)
+        if newest is not None:
+            path = printable(str(newest.path))
+            tell(Note("info", t("The newest whole checkpoint of this run is {path}.", path=path), {"advice": True}))  # fmt: skip
 
     def words_and_variables(self, attempt: int, tell: Tell) -> tuple[list[str], dict[str, str]]:
         """Return what is started, and what it is told by its environment; say from where it goes on."""

@@ -17,6 +17,8 @@ from doctor.log_lines import Said, read_line
 BAR_EVERY_S = 1.0
 """Between two events out of a progress bar that redraws itself ten times a second."""
 LINE_LIMIT_BYTES = 1 << 16
+AT_ONCE_S = 0.05
+"""Lines that were read together say nothing of the time between them."""
 
 _SPLIT = re.compile(rb"[\r\n]")
 # Epoch 1/3 | Training | train epoch 2
@@ -104,7 +106,9 @@ class LogProgress:
             self._learn_epochs(said)
         if said.values and said is not self._waiting and not is_late and not is_mean:
             yield self._step_event(step, said)
-        if said.evaluation:
+        if said.evaluation and (
+            step or said.done is not None
+        ):  # before the first step it is a setting, or another's
             yield Progress("evaluation", step, dict(said.evaluation))
 
     def _settle_waiting(self) -> Iterator[Progress]:
@@ -188,7 +192,7 @@ class LogProgress:
             data["steps_total"] = total
         elif said.total and said.epoch is None and self._lines.base == 0:
             data["steps_total"] = said.total  # iteration 100/500000
-        if self._step_at is not None and step > self._step:
+        if self._step_at is not None and step > self._step and now - self._step_at >= AT_ONCE_S:
             data["seconds"] = now - self._step_at
         if "loss" in said.values:
             self._loss_step = step

@@ -9,6 +9,9 @@ from typing import BinaryIO
 
 from doctor.ended import Note
 from doctor.log_progress import LogProgress, Progress
+from doctor.run_ends import first_and_last
+from runner.events import read_events
+from runner.recording import BY_LOOP
 from runner.rundir import RunDir
 from runner.text import t
 
@@ -30,8 +33,7 @@ class LogReader:
         """The highest step that the log told."""
         self._event, self._note = write, note
         self._path = run.trainer_log
-        self._callback_events = run.events / "trainer-0.jsonl"
-        self._callback_begin = size_of(self._callback_events)
+        self._callback = CallbackEvents(run.events / "trainer-0.jsonl")
         self._offset = size_of(self._path)
         self._progress = LogProgress(time.monotonic)
         self._told_at = time.monotonic()
@@ -79,6 +81,10 @@ class LogReader:
             self._note(Note("info", t("The command writes faster than its output is read: steps told in parts of it are not counted. "
                                       "All of it is in trainer.log.")))  # fmt: skip
 
+    def told_elsewhere(self) -> bool:
+        """Return whether steps are told: in the log, or by a callback."""
+        return self.steps > 0 or self._callback.tells()
+
     def end(self) -> None:
         """Read the rest; what an unended last line says counts."""
         while self.read():
@@ -88,15 +94,40 @@ class LogReader:
 
     def _write(self, told: Iterable[Progress]) -> None:
         for progress in told:
-            if self._callback_tells():
-                continue
+            step = progress.step
+            if self._callback.tells():
+                if progress.kind != "evaluation" or self._callback.tells_evaluations():
+                    continue
+                step = self._callback.last_step()
             self._told_at = time.monotonic()
-            self.steps = max(self.steps, progress.step)
-            self._event(progress.kind, progress.step, **progress.data)
+            self.steps = max(self.steps, step)
+            self._event(progress.kind, step, **progress.data)
 
-    def _callback_tells(self) -> bool:
-        """Return whether the command writes events of its own: its numbers are exact, those in the log are rounded."""
-        return size_of(self._callback_events) > self._callback_begin
+
+class CallbackEvents:
+    """The events that a callback, or ``runner.log``, inside the command writes from now on: exact where the log is rounded."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._begin = size_of(path)
+        self._tells_evaluations = False
+
+    def tells(self) -> bool:
+        return size_of(self._path) > self._begin
+
+    def tells_evaluations(self) -> bool:
+        """Return whether evaluations come from there too: a framework's callback tells them, a hand-written loop may not."""
+        if not self._tells_evaluations:
+            kinds = (event for event, _ in read_events(self._path, self._begin))
+            self._tells_evaluations = any(
+                event.kind == "evaluation"
+                or (event.kind == "run-started" and event.data.get("told_by") != BY_LOOP["told_by"])
+                for event in kinds
+            )
+        return self._tells_evaluations
+
+    def last_step(self) -> int:
+        return max((event.step or 0 for event in first_and_last(self._path)), default=0)
 
 
 def size_of(path: Path) -> int:

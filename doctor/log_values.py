@@ -7,6 +7,35 @@ from typing import Any
 
 NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
 
+METRICS = frozenset(
+    [
+        "loss",
+        "accuracy",
+        "acc",
+        "top1",
+        "top5",
+        "f1",
+        "precision",
+        "recall",
+        "auc",
+        "auroc",
+        "perplexity",
+        "ppl",
+        "bleu",
+        "rouge1",
+        "rouge2",
+        "rougel",
+        "mcc",
+        "wer",
+        "cer",
+        "mae",
+        "mse",
+        "rmse",
+        "map",
+    ]
+)
+"""Names that are a result also where nothing else in a line says so."""
+
 _STEP_NAMES = (
     "step",
     "global_step",
@@ -70,6 +99,12 @@ def sorted_values(pairs: dict[str, Any]) -> tuple[dict[str, float], dict[str, fl
     if "train_runtime" in plain:
         values = {}
     return values, evaluation, done
+
+
+def in_share(text: str, percent: str | None) -> str | float:
+    """Return ``91.2 %`` as the share 0.912, so that it stands beside those of other scripts; anything else as it is."""
+    value = number_in(text) if percent else None
+    return text if value is None else value / 100
 
 
 def rows_evaluated(seconds: float | None, rows_per_s: float | None) -> int | None:

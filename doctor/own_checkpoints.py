@@ -9,20 +9,17 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from doctor.own_files import entries_of, roots_of, walk
 from doctor.whole_files import folder_trouble, trouble_in
 from runner.text import Text
 
 # checkpoint-500 | checkpoint_2 | step_500 | epoch_1 | global_step500
 _FOLDER = re.compile(r"^(?:checkpoint|step|epoch|global_step)[-_]?\d+$")
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
-_PASSED_OVER = frozenset({"node_modules", "site-packages", "__pycache__", "wandb", "events"})
-DEPTH = 5
-ENTRIES = 20_000
-"""More are not looked at: a command may run beside a data set of a million files."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ def checkpoints_at(folder: Path, argv: Sequence[str], pattern: str = "") -> list
     if pattern:
         paths: Iterable[Path] = (Path(name) for name in glob.iglob(str(folder / pattern), recursive=True))  # noqa: PTH207 - also an absolute one
     else:
-        paths = (path for root in roots_of(folder, argv) for path in _walk(root))
+        paths = (path for root in roots_of(folder, argv) for path in walk(root, _is_checkpoint))
     found = [OwnCheckpoint(path, time_of(path)) for path in dict.fromkeys(path.absolute() for path in paths)]
     return sorted(found, key=lambda one: (-one.modified_ns, -(one.step or 0)))
 
@@ -84,49 +81,25 @@ def newest_whole(
     return None, damaged
 
 
-def roots_of(folder: Path, argv: Sequence[str]) -> list[Path]:
-    """Return the folders to look into; one inside another is looked into once."""
-    # --output_dir /data/out   |   --output_dir=/data/out   |   trainer.default_root_dir=/data/out
-    words = [word.rpartition("=")[2] for word in argv[1:]]
-    named = [folder / word for word in words if word not in ("", ".") and (folder / word).is_dir()]
-    roots = [folder, *named]
-    return [one for one in dict.fromkeys(roots) if not any(other in one.parents for other in roots)]
-
-
-def _walk(root: Path) -> Iterator[Path]:
-    left, waiting = ENTRIES, [(root, 0)]
-    while waiting and left > 0:
-        folder, depth = waiting.pop(0)
-        for entry in _entries(folder):
-            left -= 1
-            if entry.is_dir(follow_symlinks=False):
-                if _FOLDER.match(entry.name) and _holds_weights(Path(entry.path)):
-                    yield Path(entry.path)
-                elif depth < DEPTH and not entry.name.startswith(".") and entry.name not in _PASSED_OVER:
-                    waiting.append((Path(entry.path), depth + 1))
-            elif entry.name.endswith(".ckpt"):
-                yield Path(entry.path)
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:  # gone meanwhile, or not ours to see: no checkpoint to go on from lies there
-        return []
+def _is_checkpoint(entry: os.DirEntry[str]) -> bool:
+    if entry.is_dir(follow_symlinks=False):
+        return bool(_FOLDER.match(entry.name)) and _holds_weights(Path(entry.path))
+    return entry.name.endswith(".ckpt")
 
 
 def _holds_weights(folder: Path) -> bool:
     return any(
         entry.name.endswith(_WEIGHTS) or (entry.is_dir(follow_symlinks=False) and _holds_weights(Path(entry.path)))
-        for entry in _entries(folder)
+        for entry in entries_of(folder)
     )  # fmt: skip
 
 
 def time_of(path: Path) -> int:
     """Return when a checkpoint was last written, in ns: of a folder its newest file."""
     own = [_modified(path)]
-    return max([*own, *(time_of(Path(entry.path)) for entry in _entries(path))]) if path.is_dir() else own[0]
+    return (
+        max([*own, *(time_of(Path(entry.path)) for entry in entries_of(path))]) if path.is_dir() else own[0]
+    )
 
 
 def _modified(path: Path) -> int:

@@ -28,6 +28,7 @@ from doctor.log_reader import LogReader, size_of
 from doctor.machine import live_snapshot, load_snapshot
 from doctor.model import Container, Snapshot
 from doctor.on_finish import OnFinish
+from doctor.own_metrics import OwnMetrics
 from doctor.probes import Context
 from doctor.redact_secrets import without_secrets
 from doctor.render.layout import human_bytes
@@ -80,6 +81,8 @@ class Supervisor:
             place = Place(self.steps, going_on.newest_step, last_exception(tail) or str(ended.code))
             if not failed or not ended.started or not self._may_try_again(ended, tries, place):
                 break
+        if ended.started and (failed or self.stop.asked):
+            going_on.tell_newest(self._note)
         outcome = "interrupted" if self.stop.asked else "failed" if ended.code else "completed"
         self._write("run-finished", None, outcome=outcome, steps=self.steps, exit_code=ended.code,
                     seconds=time.monotonic() - self.begun)  # fmt: skip
@@ -114,8 +117,9 @@ class Supervisor:
         if process is None:
             return Ended(COULD_NOT_START, started=False)
         sampler = self._start_sampler(process.pid)
-        self._follow(process, reader)
-        self.steps = max(self.steps, reader.steps, steps_told(self.run))
+        metrics = OwnMetrics(self.run, self.plan, self._write)
+        self._follow(process, reader, metrics)
+        self.steps = max(self.steps, reader.steps, metrics.steps, steps_told(self.run))
         self._look_at_leftovers(process.pid)
         after = self._container()
         limit = human_bytes(after.memory_limit_bytes) if after and after.memory_limit_bytes else ""
@@ -157,10 +161,12 @@ class Supervisor:
             self._note(Note("warn", sampler_trouble(error)))
             return None
 
-    def _follow(self, process: subprocess.Popen[bytes], reader: LogReader) -> None:
+    def _follow(self, process: subprocess.Popen[bytes], reader: LogReader, metrics: OwnMetrics) -> None:
         """Read the log and hand on requests to stop until the command has ended."""
         while process.poll() is None:
             reader.read()
+            if not reader.told_elsewhere():
+                metrics.look()
             number = self.stop.due(time.monotonic())
             if number is not None:
                 self._note(Note("info", t("Stopping: {signal} sent to the command.", signal=number.name)))
@@ -170,6 +176,8 @@ class Supervisor:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(LOOK_EVERY_S)
         reader.end()
+        if not reader.told_elsewhere():
+            metrics.look(is_last=True)
 
     def _look_at_leftovers(self, root: int) -> None:
         """After a stop nothing of the command's group may go on; after another end, what does is said."""

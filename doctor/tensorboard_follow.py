@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from doctor.log_lines import sorted_values
+from doctor.log_values import sorted_values
 from doctor.tensorboard_file import Damaged, Scalars, read_scalars
 from runner.events import RunEvent
 from runner.text import t

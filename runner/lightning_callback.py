@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from runner.raw_losses import RawLosses
-from runner.recording import Recorder, never_raises
+from runner.recording import Recorder, bytes_in, never_raises
 from runner.trainer_parts import count_parameters
 
 _HOMES = ("lightning.pytorch", "pytorch_lightning")
@@ -45,6 +45,7 @@ class DoctorLightningCallback(callback_base()):  # type: ignore[misc] # Lightnin
         self._sum: Any = None
         self._batches = 0
         self._step_told = 0
+        self._saved_step: int | None = None
 
     @never_raises
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -66,6 +67,7 @@ class DoctorLightningCallback(callback_base()):  # type: ignore[misc] # Lightnin
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, *args: Any, **kwargs: Any
     ) -> None:
+        self._tell_saved(trainer)
         loss: Any = outputs.get("loss") if isinstance(outputs, dict) else outputs
         if torch.is_tensor(loss):
             loss = loss.detach()
@@ -102,8 +104,17 @@ class DoctorLightningCallback(callback_base()):  # type: ignore[misc] # Lightnin
 
     @never_raises
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: Any) -> None:
+        """It is written after this hook, under a name that nobody tells: it is looked for at the next one."""
+        self._saved_step = trainer.global_step
+
+    def _tell_saved(self, trainer: Any) -> None:
+        step, self._saved_step = self._saved_step, None
         folder = getattr(trainer.checkpoint_callback, "dirpath", None)
-        self.recorder.write("checkpoint", trainer.global_step, path=str(folder or ""), reason="interval")
+        if step is None or not folder:
+            return
+        files = sorted(Path(folder).glob("*.ckpt"), key=lambda file: file.stat().st_mtime)
+        path = files[-1] if files else Path(folder)
+        self.recorder.write("checkpoint", step, path=str(path), reason="interval", bytes=bytes_in(path))
 
     @never_raises
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
@@ -116,6 +127,7 @@ class DoctorLightningCallback(callback_base()):  # type: ignore[misc] # Lightnin
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         if trainer.global_step > self._step_told:
             self._tell(trainer)
+        self._tell_saved(trainer)
         self.recorder.finish("completed", trainer.global_step, exit_code=0)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import socket
 import sys
 import time
@@ -19,6 +20,8 @@ from typing import Any, TypeVar
 from runner.events import EventWriter
 
 VARIABLE = "DOCTOR_RUN_DIR"
+BY_LOOP = {"told_by": "runner.log"}
+"""In ``run-started``: a hand-written loop tells what it likes, and its evaluations perhaps only in print."""
 
 
 class Recorder:
@@ -43,9 +46,11 @@ class Recorder:
             self._started = self._last_step_at = time.monotonic()
 
     def step(self, step: int, **data: Any) -> None:
-        self.begin()
+        """Write a step, with the time since the one before; the first takes it from :meth:`begin`, where that was called."""
         now = time.monotonic()
-        self.write("step", step, **{"seconds": now - self._last_step_at, **data})
+        seconds = {"seconds": now - self._last_step_at} if self._begun else {}
+        self.begin(**BY_LOOP)
+        self.write("step", step, **{**seconds, **data})
         self._last_step_at = now
 
     def evaluation(self, step: int, **metrics: Any) -> None:
@@ -96,6 +101,12 @@ def open_writer(run_dir: Path | str | None) -> EventWriter | None:
         return None
 
 
+def bytes_in(path: Path) -> int | None:
+    """Return how much a checkpoint, a file or a folder, takes; None: it is not there (any more)."""
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files) or None
+
+
 def plain(value: Any) -> Any:
     """Return a number out of a zero-dimensional tensor or array; what JSON cannot hold as its words."""
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
@@ -126,16 +137,25 @@ def never_raises(method: Method) -> Method:
 _recorder: Recorder | None = None
 
 
-def log(*, step: int, **values: Any) -> None:
-    """Record one step of a hand-written loop: ``runner.log(step=step, loss=loss, lr=lr,
-    samples=len(batch))``.
+# val_loss | eval/accuracy | test_f1
+_EVALUATION = re.compile(r"^(?:eval|val|valid|validation|test)[_/](.+)$")
 
-    Names as in a ``step`` event: loss, lr, grad_norm, samples, tokens, epoch. A loss tensor is read with
-    ``item()``.
+
+def log(*, step: int, **values: Any) -> None:
+    """Record one step of a hand-written loop: ``runner.log(step=step, loss=loss, lr=lr, samples=len(batch))``.
+
+    Names as in a ``step`` event: loss, lr, grad_norm, samples, tokens, epoch, steps_total. A loss tensor is read with
+    ``item()``. What is called ``val_loss``, ``eval_accuracy`` ... is an evaluation (``eval_samples``: of how many rows).
     """
     global _recorder
-    _recorder = _recorder or Recorder()
-    _recorder.step(step, **values)
+    if _recorder is None:
+        _recorder = Recorder()
+    evaluation = {found[1]: value for name, value in values.items() if (found := _EVALUATION.match(name))}
+    training = {name: value for name, value in values.items() if not _EVALUATION.match(name)}
+    if training:
+        _recorder.step(step, **training)
+    if evaluation:
+        _recorder.evaluation(step, **evaluation)
 
 
 def _together(environ: Mapping[str, str]) -> dict[str, int]:

@@ -278,6 +278,11 @@ class RunState:
             return None
         return max(0, self.steps_total - self.step) * recent[len(recent) // 2]
 
+    def seconds_a_step(self) -> float | None:
+        """Return the median of a supervised command's newest steps; None: nothing tells it."""
+        recent = sorted(pace for pace in self.log_pace if pace > 0)
+        return recent[len(recent) // 2] if recent else None
+
     def _recent_step_seconds(self) -> list[float]:
         samples = amount(self.last.get("samples")) or 0.0
         if not samples and self.supervised:

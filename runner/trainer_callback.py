@@ -9,7 +9,7 @@ import torch
 import transformers
 
 from runner.raw_losses import RawLosses
-from runner.recording import Recorder, never_raises
+from runner.recording import Recorder, bytes_in, never_raises
 from runner.trainer_parts import count_parameters
 
 _RATES = ("samples_per_second", "steps_per_second", "epoch", "model_preparation_time", "jit_compilation_time")
@@ -82,7 +82,9 @@ class DoctorCallback(transformers.TrainerCallback):
     @never_raises
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         path = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-        self.recorder.write("checkpoint", state.global_step, path=str(path), reason="interval")
+        self.recorder.write(
+            "checkpoint", state.global_step, path=str(path), reason="interval", bytes=bytes_in(path)
+        )
 
     @never_raises
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from doctor.language import say
+from doctor.render.layout import indent
 from runner.events import number
 from runner.strings import printable
 from runner.text import t
@@ -25,3 +26,11 @@ def on_finish_words(data: dict[str, Any], now: float) -> str:
             return say(t("Done: {command}", command=command))
         return say(t("Failed with status {code}: {command}", code=f"{code:g}", command=command))
     return say(t("Running: {command}", command=command))
+
+
+def on_finish_lines(data: dict[str, Any], now: float, width: int) -> list[str]:
+    """Return at most two lines of ``doctor watch``; what waits for an answer, runs or failed is marked."""
+    if not data:
+        return []
+    is_calm = data.get("state") == "cancelled" or (data.get("state") == "done" and not data.get("exit_code"))
+    return indent(on_finish_words(data, now), width, "  " if is_calm else "! ", "  ")[:2]

@@ -12,7 +12,7 @@ import msgspec
 from doctor.language import say
 from doctor.render.layout import display_width, human_bytes, human_seconds, indent, pad, paint
 from doctor.render.memory_words import memory_words
-from doctor.render.on_finish_text import on_finish_words
+from doctor.render.on_finish_text import on_finish_lines
 from doctor.render.preparing_text import preparing_text
 from doctor.render.rank_text import attention_lines, together_line
 from doctor.render.sparkline import bar, sparkline
@@ -101,6 +101,8 @@ def progress_line(
     parts.append(f"{say('loss')} {figure(number(state.last.get('loss')))}")
     if state.samples_per_s.values:
         parts.append(say(t("{rate} samples/s", rate=figure(state.samples_per_s.values[-1], 3))))
+    elif pace := state.seconds_a_step():
+        parts.append(say(t("{seconds} s a step", seconds=figure(pace, 3))))
     accuracy = state.metrics.get("accuracy")
     if accuracy is not None and accuracy.values:
         parts.append(f"{say('accuracy')} {figure(accuracy.values[-1])}")
@@ -143,7 +145,7 @@ def _head(name: str, status: str, width: int, colour: bool) -> list[str]:
 def _verdict(state: RunState, status: str, now: float, width: int) -> list[str]:
     """Return what needs attention and where the time goes, in two lines each at most."""
     verdict = verdict_of(state, status, now)
-    lines = indent(on_finish_words(state.on_finish, now), width, "! ", "  ")[:2] if state.on_finish else []
+    lines = on_finish_lines(state.on_finish, now, width)
     lines += [line for text in state.damage for line in indent(say(text), width, "! ", "  ")[:4]]
     lines += [
         line

@@ -105,11 +105,11 @@ def plan_command(
         doctor.launch.LaunchError: there is no such program, or none that is to run on finish.
         doctor.probes.target.BadPython: ``python`` is none.
     """
-    from doctor.command_run import plan_command, python_of, refuse_unknown_finish
+    from doctor.command_run import named_by_command, plan_command, python_of, refuse_unknown_finish
 
     refuse_unknown_finish(options.on_finish)
     found = python_of(argv)
-    snapshot = snapshot or examine(python or found)
+    snapshot = snapshot or (examine(python) if python else named_by_command(examine(found), argv))
     return plan_command(argv, snapshot, options), snapshot
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from doctor.ended import Ended, notes_of
+from doctor.judge import judge
+from doctor.model import Facts, KernelLog, Snapshot, ok
 from doctor.probes import Context
 from doctor.probes.cgroup import parse_cgroup
 from doctor.supervisor import Supervisor
@@ -171,3 +173,21 @@ def test_a_sigkill_is_told_by_the_counter_of_either_hierarchy(
     text = fill(notes[0].data["text"]["msgid"], notes[0].data["text"].get("params", {}))
     assert expected in text
     assert ("16.0 GB" in text) == moves
+
+
+RANK_KILLED = "  exitcode  : -9 (pid: 24111)\n  traceback : Signal 9 (SIGKILL) received by PID 24111\n"
+
+
+@pytest.mark.parametrize(("after", "refuted"), [(3, True), (None, False)], ids=["counted", "nobody counts"])
+def test_a_kill_of_before_the_start_explains_no_rank_that_is_killed_now(
+    after: int | None, refuted: bool
+) -> None:
+    """The kernel log of the machine still names a process that it killed an hour ago."""
+    old = KernelLog(lines=("Memory cgroup out of memory: Killed process 21644 (python) total-vm:900000kB",))
+    snapshot = Snapshot(facts=Facts(kernel_log=ok(old)))
+    assert "21644" in str([one.title for one in judge(snapshot).findings()]), "the machine does say it"
+    notes = list(notes_of(Ended(1, after, after), RANK_KILLED, 0, snapshot))
+    texts = [str(note.text) for note in notes]
+    assert texts[0].startswith("The process was killed from outside")
+    assert not any("21644" in text for text in texts)
+    assert any(text.startswith("Not for memory of this container") for text in texts) == refuted

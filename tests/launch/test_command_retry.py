@@ -107,3 +107,13 @@ def test_what_left_the_commands_session_is_gone_before_the_next_start(shell: She
     )
     code, out, _ = shell.run("--retry", "1", "--", sys.executable, "train.py")
     assert (code, out) == (0, "gone\n")
+
+
+def test_a_run_that_fails_names_the_checkpoint_to_go_on_from(shell: Shell) -> None:
+    shell.script(SAVES_THEN_FAILS)
+    code, _, err = shell.run("--", sys.executable, "train.py")
+    assert (
+        code == 1
+        and "The newest whole checkpoint of this run is" in err
+        and "checkpoint-1." in "".join(err.split())
+    )

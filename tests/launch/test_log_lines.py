@@ -86,6 +86,16 @@ from doctor.log_progress import LogProgress, Progress
             id="a JSON line of an evaluation",
         ),
         pytest.param(
+            "2026-11-30 13:20:52,274 - INFO - train - Eval accuracy: 0.9812",
+            Said(evaluation={"accuracy": 0.9812}),
+            id="a result alone",
+        ),
+        pytest.param(
+            "Epoch 2/5, Test Accuracy: 91.2%, Test Loss: 0.31",
+            Said(epoch=2, epochs=5, evaluation={"accuracy": 0.912, "loss": 0.31}),
+            id="a share in percent",
+        ),
+        pytest.param(
             "Epoch 1:  10%|█         | 50/500 [00:10<01:30,  5.01it/s, loss=0.693, v_num=0]",
             Said(done=50, total=500, is_bar=True, title="Epoch 1", values={"loss": 0.693}),
             id="a bar with a loss",
@@ -115,6 +125,8 @@ def test_a_line_says(line: str, expected: Said) -> None:
         '  File "train.py", line 10, in step',
         "ValueError: Expected input batch_size (16) to match target batch_size (8).",
         "loss 0.5",
+        "eval_batch_size: 32",
+        "Namespace(eval_loss=1, eval_steps=5)" + " x" * 100,
         "x" + " " * 3900 + "y",
         "step=1 loss=0.5" + " " * 5000,
         "GPU 0 has a total capacity of 23.65 GiB of which 1.19 GiB is free",
@@ -244,3 +256,10 @@ def test_an_epochs_mean_is_no_step_where_each_step_told_its_loss() -> None:
 )  # fmt: skip
 def test_how_many_steps_there_will_be_is_said_once_it_shows(log: str, expected: int | None) -> None:
     assert [event for event in told(log) if event.kind == "step"][-1].data.get("steps_total") == expected
+
+
+def test_a_result_before_the_first_step_is_none_of_this_training() -> None:
+    assert places("val_loss: 0.0\nstep=5 loss=0.5\nval_loss: 0.4\n") == [
+        ("step", 5, 0.5),
+        ("evaluation", 5, 0.4),
+    ]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from doctor.own_checkpoints import checkpoints_at, newest_whole, roots_of, written_since
+from doctor.own_checkpoints import checkpoints_at, newest_whole, written_since
+from doctor.own_files import roots_of
 from doctor.whole_files import folder_trouble, trouble_in
 
 
