@@ -20,12 +20,14 @@ from doctor.tui.run_feed import RunFeed
 from doctor.tui.time_travel import TICK_S
 from doctor.tui.trouble import sentence
 from doctor.tui.view import RunView
+from doctor.tui.widgets.bar import LOW_ROWS
 from doctor.tui.widgets.rows import Head, Rows
 from doctor.tui.widgets.run_head import head_rows
 from doctor.tui.widgets.time_bar import Time, TimeBar
 from runner.strings import printable
 
 POLL_S = 1.0
+HEAD_ROWS_WHERE_LOW = 3
 
 
 class RunScreen(RunActs):
@@ -123,6 +125,8 @@ class RunScreen(RunActs):
             reading = say(t("reading the run: step {step}", step=self.feed.steps_read))
             return [Styled(printable(self.run_name), "bold"), Styled(f"… {reading}", "dim")]
         rows = [] if self.view is None else head_rows(self.view, width)
+        if self.size.height < LOW_ROWS:
+            rows = rows[:HEAD_ROWS_WHERE_LOW]
         return [*rows, *self._states(width)]
 
     def _states(self, width: int) -> Iterator[Styled]:

@@ -57,6 +57,8 @@ def choose_driver() -> tuple[type[Driver], str]:
             sys.__stderr__.reconfigure(encoding="utf-8", errors="replace")  # whatever the locale says
         return QuietDriver, ""
     use_language("en")
+    if os.environ.get("DOCTOR_CHARACTERS"):
+        return AsciiDriver, ""
     words = (
         t("tmux draws ASCII only here: start or attach it as `tmux -u`, or set LANG=C.UTF-8 before")
         if os.environ.get("TMUX")

@@ -83,6 +83,10 @@ class RunView:
     stacks: dict[str, Any] = dataclasses.field(default_factory=dict)
     preparing: dict[str, Any] = dataclasses.field(default_factory=dict)
     """How far the rows are tokenised: the newest ``preparing`` event."""
+    on_finish: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """What is to be done when a command of the user's own has ended: the newest ``on-finish`` event."""
+    seconds_a_step: float | None = None
+    """Of a command that tells no samples."""
     damage: tuple[Text, ...] = ()
     """What of the run directory cannot be read, and where."""
     log: tuple[Entry, ...] = ()
@@ -169,6 +173,8 @@ def view_of(state: RunState, name: str, status: str, now: float, expected: Expec
         xid_source=state.xid_source,
         stacks=state.stacks,
         preparing=state.preparing,
+        on_finish=state.on_finish,
+        seconds_a_step=state.seconds_a_step(),
         damage=tuple(state.damage),
         first_t=state.first_t,
         last_t=state.last_t,

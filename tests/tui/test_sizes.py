@@ -42,3 +42,16 @@ async def test_no_row_of_a_sentence_is_cut_at_the_edge(width: int) -> None:
         text = " ".join((await settled(pilot)).replace("▌", " ").split())
     assert "driver could not be read: NVML did not answer within 5 s. 2 checks have no answer." in text
     assert "→ Install a torch built for CUDA 12.4: `pip install torch --index-url URL`" in text
+
+
+async def test_a_phone_sized_screen_still_shows_the_run_and_the_way_to_help(tmp_path: Path) -> None:
+    run = whole_run(tmp_path / "quickstart")
+    source = RecordedSource(runs=[run.run.path], clock=Clock(run.clock.now))
+    async with driven(source, (40, 10), run="quickstart") as pilot:
+        await sees(pilot, "100/100")
+        await press(pilot, "f8")
+        text = await sees(pilot, "so far", "+01:42 ✓ completed")  # the newest events
+        rows = text.splitlines()
+        assert rows[0].split() == ["doctor", "1", "2", "[3", "Runs]", "4"]
+        assert rows[-1].startswith("? Help")
+        assert len(rows) == 10

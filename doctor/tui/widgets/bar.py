@@ -72,6 +72,10 @@ def shown_bindings(screen: Screen[Any]) -> list[Binding]:
     return list(by_action.values())
 
 
+LOW_ROWS = 16
+"""A lower screen has one row of keys, the help's first: the rest of it is for what is shown."""
+
+
 class KeyBar(Bar):
     """Every key that does something here, in the user's language; a click presses it."""
 
@@ -80,10 +84,17 @@ class KeyBar(Bar):
     """
 
     def parts(self) -> Sequence[Part]:
+        bindings = shown_bindings(self.screen)
+        if self.screen.size.height < LOW_ROWS:
+            bindings.sort(key=lambda binding: binding.action != "help")
         return [
             Part(self.app.get_key_display(binding), say(binding.description), binding.key)
-            for binding in shown_bindings(self.screen)
+            for binding in bindings
         ]
+
+    def draw(self, width: int, height: int) -> Sequence[Styled]:
+        rows = super().draw(width, height)
+        return rows[:1] if self.screen.size.height < LOW_ROWS else rows
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -107,8 +118,10 @@ class NavBar(Bar):
             ("4", "snapshots", say("Snapshots")),
         )
         parts = [Part("", "doctor ", style="bold")]
+        whole = sum(display_width(label) + 4 for _, _, label in names)
+        has_room = display_width(parts[0].label) + whole <= self.size.width
         for key, mode, label in names:
             is_here = mode == self._here
-            shown = f"[{key} {label}]" if is_here else f" {key} {label} "
+            shown = f"[{key} {label}]" if is_here else f" {key} {label} " if has_room else f" {key} "
             parts.append(Part("", shown, key, "bold reverse" if is_here else ""))
         return parts

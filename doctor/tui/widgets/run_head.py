@@ -8,6 +8,7 @@ from rich.text import Text as Styled
 
 from doctor.language import say
 from doctor.render.layout import display_width, human_seconds, indent
+from doctor.render.on_finish_text import on_finish_lines
 from doctor.render.preparing_text import preparing_text
 from doctor.render.verdict_text import alert_lines, evidence_lines, verdict_line
 from doctor.tui.view import RunView
@@ -31,6 +32,7 @@ def head_rows(view: RunView, width: int) -> list[Styled]:
         _progress(view, width),
         *_numbers(view, width),
         *_wrapped(attention, width),
+        *_on_finish(view, width),
     ]
 
 
@@ -39,6 +41,12 @@ def _wrapped(row: Styled | None, width: int) -> list[Styled]:
     if row is None:
         return []
     return [Styled(line, row.style) for line in indent(row.plain, width, "", "  ")[:3]]
+
+
+def _on_finish(view: RunView, width: int) -> list[Styled]:
+    """Return what is done at the end, and how to keep it from being done: it may be that the machine is switched off."""
+    lines = on_finish_lines(view.on_finish, view.now, width)
+    return [Styled(line, "bold yellow" if lines[0].startswith("!") else "") for line in lines]
 
 
 def _verdict(view: RunView, width: int) -> list[Styled]:
@@ -128,6 +136,8 @@ def _numbers(view: RunView, width: int) -> Iterator[Styled]:
         rate = number(view.ranks.get(name)) if view.ranks else series.values[-1] if series.values else None
         if rate is not None:  # of all ranks together; not told by one of them: none
             parts.append((label, short_number(rate)))
+    if view.seconds_a_step is not None and not view.samples_per_s.values:
+        parts.append((say("seconds a step"), short_number(view.seconds_a_step)))
     grad_norm = number(view.last.get("grad_norm"))
     if grad_norm is not None:
         parts.append((say("grad norm"), short_number(grad_norm)))
