@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from runner.rundir import RunDir
 from tests.runner.tiny import events, make_run, train
 
 pytestmark = pytest.mark.train
@@ -115,3 +116,30 @@ def test_the_last_small_window_of_an_epoch_has_its_update_and_its_rate(tmp_path:
         and rates[-1] == pytest.approx(1e-3)
         and not any(step.get("skipped") for step in steps)
     )
+
+
+def losses_and_norms(run: RunDir) -> list[tuple[float, float]]:
+    return [(event.data["loss"], event.data["grad_norm"]) for event in events(run, "step")]
+
+
+def test_activations_computed_again_have_the_dropout_of_the_first_time(tmp_path: Path) -> None:
+    """With another dropout the second time the gradients would be those of no network at all."""
+    common = ["model.dropout=0.3", "train.steps=4"]
+    plain = make_run(tmp_path, common, "plain")
+    again = make_run(tmp_path, [*common, "model.gradient_checkpointing=true"], "again")
+    assert train(plain) == train(again) == 0
+    assert losses_and_norms(again) == [pytest.approx(both, rel=1e-5) for both in losses_and_norms(plain)]
+
+
+def test_ranks_draw_each_their_own_and_the_first_what_one_process_draws() -> None:
+    import torch
+
+    from runner.seed import seed_step
+
+    def drawn(*place: int) -> list[float]:
+        seed_step(7, *place)
+        return torch.rand(4).tolist()
+
+    assert drawn(3, 0) == drawn(3) == drawn(3)
+    draws = [drawn(window, rank) for window in (3, 4) for rank in range(4)]
+    assert all(one != other for place, one in enumerate(draws) for other in draws[:place])

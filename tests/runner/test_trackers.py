@@ -80,7 +80,8 @@ def test_a_tracker_that_fails_or_hangs_stops_no_step(tmp_path: Path, monkeypatch
 
     class Hanging(Failing):
         def log(self, values: Any, step: int) -> None:
-            gate.wait(60)
+            gate.wait(20)
+            gate.set()  # whoever waited for it would wait once, and then not have left it out
 
     makers = {"wandb": Failing, "trackio": Hanging}
     monkeypatch.setattr(trackers, "_maker", lambda name, run_name, folder: makers[name])
