@@ -6,9 +6,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from doctor.alert_words import Message, end_of, message_of, stalled, with_held_back
+from doctor.alert_words import Message, end_of, hung, message_of, stalled, with_held_back
 from runner.alert_settings import AlertsSection
 from runner.state import RunState
+from runner.verdict import Verdict, verdict_of
 
 SAME_KIND_EVERY_S = 600.0
 """An alert that comes and goes is one message in ten minutes."""
@@ -26,12 +27,14 @@ class AlertDesk:
         hidden: tuple[str, ...] = (),
         clock: Callable[[], float] = time.monotonic,
         from_start: bool = False,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         """``from_start``: the run has just begun, so that an end at the first look is news too."""
         self._settings, self._run, self._hidden, self._clock = settings, run, hidden, clock
         self._open: set[tuple[str, float]] = set()
         """Kind and since when: the alerts that were on at the last look."""
-        self._is_stalled = False
+        self._is_stalled = self._is_hung = False
+        self._wall_clock = wall_clock
         self._told_at: dict[str, float] = {}
         self._hour: deque[float] = deque()
         self._held_back = 0
@@ -63,6 +66,17 @@ class AlertDesk:
         was_stalled, self._is_stalled = self._is_stalled, status == "stalled"
         if self._is_stalled and not was_stalled:
             yield stalled(self._run, self._hidden)
+        was_hung, found = self._is_hung, self._hung(state, status)
+        self._is_hung = found is not None
+        if found is not None and not was_hung:
+            yield hung(found, self._run, self._hidden)
+
+    def _hung(self, state: RunState, status: str) -> Verdict | None:
+        """Return the verdict where it is that the run hangs. A run that tells its steps cannot: it is not asked."""
+        if status != "stalled" and (status != "running" or state.last):
+            return None
+        verdict = verdict_of(state, status, self._wall_clock())
+        return verdict if verdict.kind == "hung" else None
 
     def _is_due(self, message: Message) -> bool:
         now = self._clock()

@@ -13,6 +13,7 @@ from runner.events import number
 from runner.state import RunState
 from runner.strings import printable
 from runner.text import t
+from runner.verdict_case import Verdict
 
 LONGEST = 600
 """Characters; chats take 2048 bytes, and a Chinese character is three."""
@@ -46,6 +47,10 @@ def message_of(alert: Alert, run: str, hidden: tuple[str, ...] = ()) -> Message:
 
 def stalled(run: str, hidden: tuple[str, ...] = ()) -> Message:
     return _message("stalled", "warn", run, say("stalled: the trainer has been silent for long"), hidden)
+
+
+def hung(verdict: Verdict, run: str, hidden: tuple[str, ...] = ()) -> Message:
+    return _message("hung", "fail", run, say(verdict.sentence), hidden)
 
 
 def end_of(state: RunState, status: str, run: str, hidden: tuple[str, ...] = ()) -> Message:

@@ -17,6 +17,8 @@ LEAST_CORES, MOST_CORES = 0.0015, 0.04
 """Of one core, whatever the run gets: below, nothing could be told; above, nobody would learn more."""
 LONGEST_PAUSE_S = 45.0
 """So the newest minute holds a window, as many looks as a verdict takes."""
+BURST_S = 0.25
+"""CPU-seconds that are spent before the first pause: two windows or three, so that a run of half a minute has a verdict too."""
 LEAST_LOOKS = 32
 """Of a window: a few are lost, and 30 are what a verdict takes."""
 SLOWEST = 2
@@ -54,6 +56,8 @@ class Pace:
     """A person who looks on is worth more cores, and waits for fewer looks."""
     _tick_cpu_s: float | None = None
     _waited: tuple[int, int] | None = field(default=None, repr=False)
+    _credit_s: float = BURST_S
+    """What windows may still cost before the next pause: a running account."""
     _fastest: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,7 +91,10 @@ class Pace:
 
     def learn_window(self, cpu_s: float, wall_s: float) -> None:
         """Adjust to what the last window cost: by a pause after it, beyond the longest by a lower rate."""
-        wanted = cpu_s / self.budget - wall_s
+        earned_s = self.budget * (wall_s + self.pause_s)
+        credit_s = min(BURST_S, self._credit_s + earned_s) - cpu_s
+        wanted = max(0.0, -credit_s / self.budget)
+        self._credit_s = max(credit_s, -LONGEST_PAUSE_S * self.budget)
         self.pause_s = min(LONGEST_PAUSE_S, max(self.least_pause_s, wanted))
         if wanted > LONGEST_PAUSE_S and self.rate > SLOWEST:
             affordable = self.rate * self.budget * (wall_s + LONGEST_PAUSE_S) / cpu_s

@@ -24,6 +24,8 @@ LONG_RUN_S = 3600.0
 """From then on a sample every five seconds at most: a week of them must still open at once."""
 LONG_RUN_TICK_S = 5.0
 LONG_RUN_PAUSE_S = 25.0
+BEGINS_WITHIN_S = 5.0
+"""What a run imports before its first words is no news; one that does not get beyond that is looked at all the same."""
 DEEPER = 2.0
 """Times the silence that is noted: then native frames are worth the moment that reading them takes."""
 TELL_AGAIN_S = 600.0
@@ -58,7 +60,7 @@ class Sampler:
         self.pace = Pace(rate=starting_rate(stat.threads if stat else 0))
         # The process itself does not compute where it was started to start others.
         looks_below = supervised or ranks
-        self.stacks = StackWatch(pid, self.pace, looks_below, self.begun + 1.0) if with_stacks else None
+        self.stacks = StackWatch(pid, self.pace, looks_below, self.begun) if with_stacks else None
         self._told: dict[str, float] = {}
         self._oom_kills = oom_kills()
         self.stopping = False
@@ -102,7 +104,7 @@ class Sampler:
         self._look_at_silence(now)
 
     def _look_at_stacks(self, now: float) -> None:
-        if self.stacks is None:
+        if self.stacks is None or not (self.silence.is_talking or now - self.begun >= BEGINS_WITHIN_S):
             return
         if now - self.begun >= LONG_RUN_S:
             self.pace.least_pause_s = LONG_RUN_PAUSE_S

@@ -20,12 +20,18 @@ class Silence:
         self._size = -1
         self._heard_at: float | None = None
         self._longest_gap_s = 0.0
+        self._heard = 0
         self.silent = False
 
     @property
     def limit_s(self) -> float:
         """So long a silence is noted."""
         return max(self.after_s, PATIENCE * self._longest_gap_s)
+
+    @property
+    def is_talking(self) -> bool:
+        """Whether it has spoken more than once since somebody listens: it works, and does not merely begin."""
+        return self._heard > 1
 
     def quiet_s(self, now: float) -> float:
         """Return for how long nothing has been heard."""
@@ -37,6 +43,7 @@ class Silence:
         if self._heard_at is None or size != self._size:
             quiet_s = self.quiet_s(now)
             self._longest_gap_s = max(self._longest_gap_s, quiet_s)
+            self._heard += self._heard_at is not None
             self._size, self._heard_at = size, now
             if self.silent:
                 self.silent = False

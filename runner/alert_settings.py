@@ -20,10 +20,10 @@ from runner.text import Text, t
 from runner.tomltree import TomlTree, apply_overrides, field_problems, read_toml
 
 KINDS = (
-    "finished", "failed", "stalled", "non-finite", "loss-spike", "overfitting", "vram", "throttled", "temperature", "disk", "xid",
+    "finished", "failed", "stalled", "hung", "non-finite", "loss-spike", "overfitting", "vram", "throttled", "temperature", "disk", "xid",
 )  # fmt: skip
 Kind = Literal[
-    "finished", "failed", "stalled", "non-finite", "loss-spike", "overfitting", "vram", "throttled", "temperature", "disk", "xid",
+    "finished", "failed", "stalled", "hung", "non-finite", "loss-spike", "overfitting", "vram", "throttled", "temperature", "disk", "xid",
 ]  # fmt: skip
 # $WECOM_URL
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")

@@ -30,6 +30,16 @@ def test_where_cores_are_fought_for_stacks_take_less_than_a_hundredth_of_what_th
     assert spent(pace) <= 0.01 * cores
 
 
+def test_a_run_of_half_a_minute_is_looked_at_twice_before_the_first_pause() -> None:
+    pace = Pace(rate=10, run_cores=0.2)
+    pauses = []
+    for _ in range(3):
+        pace.learn_window(0.12, 5.3)
+        pauses.append(pace.pause_s)
+    assert pauses[:2] == [0.0, 0.0]
+    assert pauses[2] > 20.0
+
+
 def test_where_a_core_is_free_more_is_seen() -> None:
     tight, free = Pace(rate=10, run_cores=2.0), Pace(rate=10, run_cores=2.0, is_contended=False)
     assert spent(tight) < spent(free) <= MOST_CORES

@@ -28,8 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--alert-on", action="append", default=[], metavar="KIND", dest="alert_kinds",
-        help=say("only this kind: finished, failed, stalled, non-finite, loss-spike, overfitting, vram, throttled, "
-                 "temperature or disk; may be given again"),
+        help=say("only this kind: finished, failed, stalled, hung, non-finite, loss-spike, overfitting, vram, throttled, "
+                 "temperature, disk or xid; may be given again"),
     )  # fmt: skip
     group.add_argument(
         "--alert-body", default="", metavar="JSON",

@@ -133,3 +133,33 @@ def test_nothing_that_names_machine_owner_or_key_is_said() -> None:
 )  # fmt: skip
 def test_what_is_harmless_stays(text: str, shown: str) -> None:
     assert clean(text) == shown
+
+
+def hanging(cpu_pct: float) -> RunState:
+    """A run that told a step and has stood at one line for three minutes since."""
+    state = running()
+    frame = {
+        "function": "wait",
+        "file": "train.py",
+        "line": 9,
+        "self_share": 1.0,
+        "total_share": 1.0,
+        "process": "trainer",
+    }
+    for at in range(10, 180, 5):
+        state.add(event(at, "sample-host", cpu_pct=cpu_pct))
+        state.add(event(at, "sample-stacks", samples=50, looks=50, frames=[frame], phases={"other": 1.0}))
+    return state
+
+
+@pytest.mark.parametrize(
+    ("cpu_pct", "told"), [(1.0, ["stalled", "hung"]), (100.0, ["stalled"])], ids=["it stands", "it computes"]
+)
+def test_a_hang_is_told_once_with_its_line_and_a_long_step_is_not(cpu_pct: float, told: list[str]) -> None:
+    asked = AlertDesk(
+        AlertsSection(to=["bell"]), "quickstart", clock=Clock(), from_start=True, wall_clock=lambda: 181.0
+    )
+    messages = asked.look(hanging(cpu_pct), "stalled", False)
+    assert kinds(messages) == told
+    assert ("train.py:9" in messages[-1].text) == (told[-1] == "hung")
+    assert asked.look(hanging(cpu_pct), "stalled", False) == []
