@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,9 @@ from doctor.language import say
 if TYPE_CHECKING:
     from doctor.commands.reading import Tail
     from doctor.explain import Explained, Explanation
+
+HINT_AFTER_S = 3.0
+"""When a pipe that has not ended is said to be waited for."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,10 +51,10 @@ def run(namespace: argparse.Namespace) -> int:
     from doctor import service
     from doctor.commands.check import load_or_examine
 
-    text, lines_before = _read(namespace.file)
+    tail = _read(namespace.file)
     snapshot = None if namespace.no_machine else load_or_examine(namespace.facts, namespace.python)
-    explanation = service.explain(text, snapshot, _script(namespace.script, snapshot is not None))
-    explanation = _counted_from_the_start(explanation, lines_before)
+    explanation = service.explain(tail.text, snapshot, _script(namespace.script, snapshot is not None))
+    explanation = _with_places(explanation, tail)
     if namespace.json:
         import msgspec
 
@@ -82,9 +87,8 @@ def _read(name: str) -> Tail:
             with open(name, "rb") as file:
                 tail = read_tail(file, TEXT_LIMIT_BYTES)
         else:
-            if sys.stdin.isatty():
-                print(say("Paste the error, then Ctrl-D:"), file=sys.stderr)
-            tail = read_tail(sys.stdin.buffer, TEXT_LIMIT_BYTES)
+            with _hint():
+                tail = read_tail(sys.stdin.buffer, TEXT_LIMIT_BYTES)
     except OSError as error:
         raise CommandError(
             t("cannot read {file}: {error}", file=name, error=error.strerror or str(error)), Exit.USAGE
@@ -94,22 +98,47 @@ def _read(name: str) -> Tail:
     return tail
 
 
-def _counted_from_the_start(explanation: Explanation, lines_before: int) -> Explanation:
-    """Number lines as the file does, where only its end was read."""
+@contextmanager
+def _hint() -> Iterator[None]:
+    """Say what is waited for: at once in a terminal, and of a pipe (``tail -f log |``) that does not end soon."""
+    words = say("Paste the error, then Ctrl-D:")
+    if not sys.stdin.isatty():
+        words = say("Still reading; Ctrl-C explains what has come so far.")
+    waiting = threading.Timer(0 if sys.stdin.isatty() else HINT_AFTER_S, print, [words], {"file": sys.stderr})
+    if sys.stderr.isatty():
+        waiting.start()
+    try:
+        yield
+    finally:
+        waiting.cancel()
+
+
+def _with_places(explanation: Explanation, tail: Tail) -> Explanation:
+    """Number lines as the file does; from the end (-1 is the last) where what stands before was not counted."""
     import msgspec
 
     replace = msgspec.structs.replace
+    shift = tail.lines_before
+    if shift is None:
+        shift = -tail.text.count("\n") - (not tail.text.endswith("\n")) - 1
     known = tuple(
-        replace(item, match=replace(item.match, line_number=item.match.line_number + lines_before))
+        replace(item, match=replace(item.match, line_number=item.match.line_number + shift))
         for item in explanation.known
     )
-    return replace(explanation, known=known) if lines_before else explanation
+    return replace(explanation, known=known)
+
+
+def _place(number: int) -> str:
+    from runner.text import t
+
+    if number > 0:
+        return say(t("line {number}: ", number=number))
+    return say(t("line {number} from the end: ", number=-number))
 
 
 def _lines(explanation: Explanation) -> Iterator[str]:
     from doctor.render.layout import columns, indent
     from doctor.render.text import printable_text
-    from runner.text import t
 
     width = columns(sys.stdout)
     if not explanation.known:
@@ -124,7 +153,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield from indent(
             printable_text(item.match.line),
             width,
-            say(t("line {number}: ", number=item.match.line_number)),
+            _place(item.match.line_number),
             "  ",
         )
         yield from indent(printable_text(say(item.match.meaning)), width, "  ", "  ")

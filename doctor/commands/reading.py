@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -11,6 +12,10 @@ from doctor.commands import CommandError, Exit
 from runner.text import Text, t
 
 CHUNK_BYTES = 1 << 20
+COUNTED_BYTES = 256 << 20
+"""Of a file larger than this only the end is read: to count its lines would take as long as to read it."""
+SKIPPED_BYTES = 64 << 10
+"""How far a text that begins in mid-line looks for a whole one; a progress bar's line may be longer than all that is read."""
 SCRIPT_LIMIT_BYTES = 4 << 20
 NOTEBOOK_LIMIT_BYTES = 64 << 20
 """A notebook carries the pictures that it drew."""
@@ -23,27 +28,63 @@ _CODING = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-_.a-zA-Z0-9]+)")
 
 
 class Tail(NamedTuple):
-    """The end of a text, and how many lines came before it."""
+    """The end of a text, and how many lines came before it (None: not counted)."""
 
     text: str
-    lines_before: int
+    lines_before: int | None
 
 
 def read_tail(stream: BinaryIO, limit_bytes: int) -> Tail:
-    """Return the last ``limit_bytes`` of ``stream``, read to its end in memory of about twice that. Raises OSError."""
+    """Return the last ``limit_bytes`` of ``stream`` in memory of about twice that; Ctrl-C ends a pipe that does not end.
+
+    Raises:
+        OSError: it cannot be read.
+        KeyboardInterrupt: Ctrl-C before anything came.
+    """
+    if _size(stream) > COUNTED_BYTES:
+        start = stream.read(2)
+        stream.seek(-limit_bytes // 4 * 4, os.SEEK_END)
+        raw = stream.read(limit_bytes + 4)
+        return Tail(_text(raw[_whole_line(raw, 0, start) :], start), None)
     kept, lines_before, start = bytearray(), 0, b""
-    while chunk := stream.read(CHUNK_BYTES):
-        start = start or chunk[:2]
-        kept += chunk
-        if len(kept) > 2 * limit_bytes:
-            lines_before += kept.count(b"\n", 0, len(kept) - limit_bytes)
-            del kept[:-limit_bytes]
+    read = getattr(stream, "read1", stream.read)
+    try:
+        while chunk := read(CHUNK_BYTES):
+            start = start or chunk[:2]
+            kept += chunk
+            if len(kept) > 2 * limit_bytes:
+                lines_before += kept.count(b"\n", 0, len(kept) - limit_bytes)
+                del kept[:-limit_bytes]
+    except KeyboardInterrupt:
+        if not kept:
+            raise
     surplus = max(0, len(kept) - limit_bytes)
-    wide = start in _UTF16
-    if (lines_before or surplus) and not wide:
-        surplus = kept.find(b"\n", surplus) + 1 or surplus  # begin with a whole line
+    if lines_before or surplus:
+        surplus = _whole_line(kept, surplus, start)
     lines_before += kept.count(b"\n", 0, surplus)
-    return Tail(without_colour(decode(bytes(kept[surplus:]), start)), lines_before)
+    return Tail(_text(bytes(kept[surplus:]), start), lines_before)
+
+
+def _size(stream: BinaryIO) -> int:
+    """Return the size of a regular file; 0 of a pipe, and of what is no file."""
+    try:
+        found = os.fstat(stream.fileno())
+    except OSError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+
+def _whole_line(raw: bytes | bytearray, begin: int, start: bytes) -> int:
+    """Return where after ``begin`` a whole line begins, if that is near; ``begin`` else, and in a text of two-byte signs."""
+    if start in _UTF16:
+        return begin
+    place = raw.find(b"\n", begin, begin + SKIPPED_BYTES) + 1
+    return place if 0 < place < len(raw) else begin
+
+
+def _text(raw: bytes, start: bytes) -> str:
+    """Return what a person would see of it: no colours, and nothing of the zeros that a hole in a file reads as."""
+    return without_colour(decode(raw, start)).replace("\0", "")
 
 
 def decode(raw: bytes, start: bytes = b"") -> str:

@@ -20,6 +20,10 @@ TEXT_LIMIT_BYTES = 8 << 20
 """Of a longer text the last part is read: that is where a run's error stands."""
 
 
+LINE_LIMIT = 4000
+"""Of a longer line (a dumped array, a hole in a file) its end."""
+
+
 class Explained(Record, frozen=True):
     """One recognised failure, held against a machine."""
 
@@ -111,7 +115,8 @@ def extract_last_error(text: str) -> str:
 
     whole = text.lower()
     words = [word for word in ERROR_WORDS if word in whole]
-    for line in reversed(text.splitlines()):
+    for whole in reversed(text.splitlines()):
+        line = whole[-LINE_LIMIT:]
         lowered = line.lower()
         if any(word in lowered for word in words) and ERROR_LINE.search(line):
             return line.strip()[:500]

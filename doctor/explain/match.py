@@ -124,18 +124,29 @@ def _lines_with(words: list[str], text: str) -> Iterator[tuple[int, int]]:
 
 
 def _match(pattern: Pattern, hit: re.Match[str], text: str) -> Match:
-    begin = text.rfind("\n", 0, hit.start()) + 1
-    end = text.find("\n", hit.end())
     fields = {name: value for name, value in hit.groupdict().items() if value is not None}
     return Match(
         id=pattern.id,
-        line=text[begin : end if end >= 0 else len(text)].strip()[:500],
+        line=_line_of(hit, text),
         line_number=text.count("\n", 0, hit.start()) + 1,
         meaning=_bound(pattern.meaning, fields),
         advice=_bound(pattern.advice, fields) if pattern.advice else None,
         confirms=pattern.confirms,
         extracted=fields,
     )
+
+
+SHOWN_BEFORE, SHOWN = 100, 500
+"""Characters of a line: how many before the match where it has more, and how many in all."""
+
+
+def _line_of(hit: re.Match[str], text: str) -> str:
+    """Return the match's line to show; what a progress bar wrote over (up to a carriage return) is no part of it."""
+    begin = max(text.rfind("\n", 0, hit.start()), text.rfind("\r", 0, hit.start())) + 1
+    if hit.start() - begin > SHOWN - SHOWN_BEFORE:
+        begin = hit.start() - SHOWN_BEFORE
+    end = text.find("\n", hit.end())
+    return text[begin : end if end >= 0 else len(text)].strip(" \t\r\n\0")[:SHOWN]
 
 
 def _bound(text: Text, fields: dict[str, str]) -> Text:

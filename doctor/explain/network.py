@@ -9,7 +9,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool(host='files...', port=443): Read timed out.
     Pattern(
         id="index-timeout",
-        regex=r"ReadTimeoutError: HTTPSConnectionPool|HTTPSConnectionPool\(host=[^)\n]*\): Read timed out|ReadTimeoutError\(\"HTTPSConnectionPool|ConnectTimeoutError|Could not fetch URL \S+: connection error",
+        regex=r"ReadTimeoutError: HTTPSConnectionPool|HTTPSConnectionPool\(host=[^)\n]{0,200}\): Read timed out|ReadTimeoutError\(\"HTTPSConnectionPool|ConnectTimeoutError|Could not fetch URL \S+: connection error",
         meaning=t("A server did not answer in time: a slow line to another country, or a proxy that is off."),
         advice=t("A mirror near you (pip: -i URL; models: HF_ENDPOINT), a longer timeout, or the platform's accelerated proxy."),
         confirms=("platform-proxy-there", "platform-proxy-on"),

@@ -20,6 +20,7 @@ OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
 def test_a_lines_number_is_the_files_not_the_tails(limit: int) -> None:
     text = "".join(f"step {number}\n" for number in range(1, 300_000)) + OOM + "\n"
     tail = read_tail(io.BytesIO(text.encode()), limit)
+    assert tail.lines_before is not None
     place = tail.text.splitlines().index(OOM) + 1 + tail.lines_before
     assert place == text.splitlines().index(OOM) + 1
     assert len(tail.text) <= limit
@@ -29,6 +30,43 @@ def test_the_number_that_is_said_is_the_files(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("step loss 0.5 of an epoch\n" * 400_000 + OOM + "\n")
     done = doctor("explain", "--no-machine", "--json", "log", cwd=tmp_path)
     assert json.loads(done.stdout)["known"][0]["match"]["line_number"] == 400_001
+
+
+@pytest.mark.parametrize("size", [300 << 20, 2 << 30])
+def test_of_a_file_of_gigabytes_only_the_end_is_read_and_lines_count_from_there(
+    tmp_path: Path, size: int
+) -> None:
+    with open(tmp_path / "log", "wb") as file:  # a hole, as a log that was cut while it was written has
+        file.truncate(size)
+        file.seek(size)
+        file.write(f"\n{OOM}\nlast\n".encode())
+    done = doctor("explain", "--no-machine", "--json", "log", cwd=tmp_path)
+    match = json.loads(done.stdout)["known"][0]["match"]
+    assert (match["line_number"], match["line"]) == (-2, OOM)
+    assert "line 2 from the end: " in doctor("explain", "--no-machine", "log", cwd=tmp_path).stdout
+
+
+def test_a_last_line_longer_than_all_that_is_read_is_no_empty_text() -> None:
+    tail = read_tail(io.BytesIO(b"x\n" + b"." * 100_000 + OOM.encode() + b"\n"), 1000)
+    assert tail.text.endswith(OOM + "\n")
+
+
+def test_what_a_progress_bar_wrote_over_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("\r".join(f"{n}%|##| loss 0.5" for n in range(90)) + f"\r{OOM}\n")
+    done = doctor("explain", "--no-machine", "log", cwd=tmp_path)
+    assert done.stdout.splitlines()[0] == f"line 1: {OOM}"
+
+
+def test_ctrl_c_ends_a_pipe_that_does_not_end() -> None:
+    class Following(io.BytesIO):
+        def read1(self, size: int | None = -1, /) -> bytes:
+            if piece := super().read1(size):
+                return piece
+            raise KeyboardInterrupt
+
+    assert read_tail(Following(f"{OOM}\n".encode()), 1000).text == f"{OOM}\n"
+    with pytest.raises(KeyboardInterrupt):
+        read_tail(Following(b""), 1000)
 
 
 @pytest.mark.parametrize(
