@@ -12,7 +12,7 @@ import msgspec
 
 from doctor.language import current_language, say
 from doctor.proofs import stage_words
-from doctor.render.curve_svg import curve_svg
+from doctor.render.curve_svg import chart
 from doctor.render.layout import display_width, human_seconds, pad
 from doctor.render.page_parts import STYLE, Rows, cell, html_table, markdown_table
 from doctor.render.run_page_rows import curves_of
@@ -199,10 +199,7 @@ def as_html(found: Comparison) -> str:
         f"<title>{title}</title><style>{STYLE}</style></head><body><h1>{title}</h1>",
         *(f"<p>{escape(line)}</p>" for line in remarks(found)),
         '<div class="charts">',
-        *(
-            f"<figure><figcaption>{escape(name)}</figcaption>{curve_svg(curves)}</figure>"
-            for name, curves in charts(found)
-        ),
+        *(chart(name, curves) for name, curves in charts(found)),
         "</div>",
     ]
     for heading, head, rows in sections(found):

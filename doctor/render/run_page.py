@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from doctor.language import current_language, say
-from doctor.render.curve_svg import curve_svg
+from doctor.render.curve_svg import chart
 from doctor.render.page_parts import STYLE, cell, html_table, markdown_table
 from doctor.render.run_page_rows import (
     curve_rows,
@@ -68,10 +68,7 @@ def as_html(page: Page) -> str:
         *(f"<p><small>{escape(line)}</small></p>" for line in environment_lines(page)),
         *html_table([], summary_rows(page)),
         '<div class="charts">',
-        *(
-            f"<figure><figcaption>{escape(title)}</figcaption>{curve_svg(curves)}</figure>"
-            for title, curves in curves_of(page)
-        ),
+        *(chart(title, curves) for title, curves in curves_of(page)),
         "</div>",
     ]
     for title, head, rows in sections(page):

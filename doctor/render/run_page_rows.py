@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 FIRST_ROWS, LAST_ROWS = 20, 180
 """Of a long table: a run of a million steps may have evaluated ten thousand times."""
 SPARK_COLUMNS = 40
+COLUMNS = 8
+"""Of metrics in the table of evaluations; the charts show all."""
 
 
 def summary_rows(page: Page) -> Rows:
@@ -45,7 +47,11 @@ def summary_rows(page: Page) -> Rows:
         [say("steps"), f"{state.step} / {state.steps_total or '?'}"],
         [say("time"), human_seconds(seconds)],
     ]
-    rows += [[printable(str(name)), figure(number(value))] for name, value in last_metrics(state).items()]
+    if len(state.loss):
+        rows.append(
+            [say("training loss"), f"{figure(state.loss.values[0])} → {figure(state.loss.values[-1])}"]
+        )
+    rows += [[_metric_name(name), figure(number(value))] for name, value in last_metrics(state).items()]
     if state.padding_share() is not None:
         rows.append([say("padding"), f"{100 * (state.padding_share() or 0):.1f} %"])
     if told := memory_words(state.memory, words_of(state.memory.get("why"))):
@@ -64,6 +70,10 @@ def last_metrics(state: RunState) -> dict[str, Any]:
         return told
     newest = state.evaluations[-1].data if state.evaluations else {}
     return {name: value for name, value in newest.items() if name not in ("samples", "seconds", "best")}
+
+
+def _metric_name(name: object) -> str:
+    return say("evaluation loss") if name == "loss" else printable(str(name))
 
 
 def curve_rows(page: Page) -> Rows:
@@ -155,8 +165,24 @@ def split_rows(page: Page) -> Rows:
     ]
 
 
-def evaluation_rows(events: list[RunEvent]) -> Rows:
-    return [[str(event.step or 0), event_words(event)] for event in events]
+def evaluation_table(events: list[RunEvent]) -> tuple[list[str], Rows]:
+    """Return the column names and a row an evaluation: its step, its metrics by name, over how many rows."""
+    names = list(
+        dict.fromkeys(name for event in events for name in event.data if name not in ("seconds", "best"))
+    )
+    names = [name for name in names if any(number(event.data.get(name)) is not None for event in events)][
+        :COLUMNS
+    ]
+    head = [say("step"), *(say("rows") if name == "samples" else _metric_name(name) for name in names)]
+    rows = [
+        [str(event.step or 0), *(_cell(name, number(event.data.get(name))) for name in names)]
+        for event in events
+    ]
+    return head, rows
+
+
+def _cell(name: str, value: float | None) -> str:
+    return f"{value:.0f}" if name == "samples" and value is not None else figure(value)
 
 
 def decision_rows(page: Page) -> Rows:
@@ -180,7 +206,8 @@ def event_rows(page: Page) -> Rows:
 
 def sections(page: Page) -> Iterator[tuple[str, list[str], Rows]]:
     """Yield (title, column names, rows) of every table; no rows, no table."""
-    yield say("Evaluations"), [say("step"), say("result")], bounded(evaluation_rows(page.state.evaluations))
+    head, rows = evaluation_table(page.state.evaluations)
+    yield say("Evaluations"), head, bounded(rows)
     verdict = verdict_of(page.state, page.status, page.now)
     if is_worth_saying(verdict, page.status, page.state.step):
         yield say("Verdict"), ["", ""], verdict_rows(verdict)

@@ -81,9 +81,10 @@ def test_a_nan_survives_into_every_form() -> None:
 
 
 def test_markdown_tables_keep_their_columns() -> None:
-    rows = [line for line in as_markdown(page()).splitlines() if line.startswith("| 2 |")]
-    assert rows
-    assert all(row.replace("\\|", "").count("|") == 3 for row in rows)
+    lines = as_markdown(page()).splitlines()
+    begin = lines.index("## Evaluations")
+    table = [line.replace("\\|", "").count("|") for line in lines[begin + 2 : begin + 5]]
+    assert table == [4, 4, 4], "a step, an accuracy and the one with the evil name"
 
 
 def test_the_time_split_is_in_shares() -> None:
@@ -118,3 +119,58 @@ def test_hot_functions_are_means_over_the_run_and_the_trainers_own() -> None:
     means = [(frame["function"], frame["self_share"]) for frame in mean_frames(events)]
     assert [name for name, _ in means] == ["step", "load"]
     assert [round(share, 6) for _, share in means] == [0.4, 0.4]
+
+
+def long_page(evaluations: int) -> Page:
+    """A run with as many evaluations, notes and checkpoints, as one of a million steps has."""
+    events = [
+        RunEvent(
+            seq=0,
+            t=1.0,
+            source="trainer-0",
+            kind="run-started",
+            step=0,
+            data={"steps_total": 100 * evaluations},
+        )
+    ]
+    for n in range(1, evaluations + 1):
+        for kind, data in (
+            ("step", {"loss": 1 / n, "lr": 0.1, "grad_norm": 1.0, "samples": 8, "seconds": 1.0}),
+            ("evaluation", {"loss": 1 / n, "accuracy": 0.5}),
+            ("checkpoint", {"path": f"checkpoints/step-{n:08d}", "bytes": 10}),
+        ):
+            events.append(RunEvent(seq=n, t=1.0 + n, source="trainer-0", kind=kind, step=100 * n, data=data))
+    return Page(
+        name="long",
+        status="running",
+        state=fold(events),
+        now=5.0,
+        unread={"plan.json": t("x"), "snapshot.json": t("y")},
+    )
+
+
+def test_a_page_of_a_million_steps_is_small_and_says_what_it_leaves_out() -> None:
+    few, many = long_page(300), long_page(10_000)
+    for form in (as_html, as_markdown):
+        assert len(form(many)) < 1.3 * len(form(few)) < 200_000
+        assert "9800 more, all in the folder events of the run" in form(many)
+
+
+def test_markdown_says_what_the_charts_show() -> None:
+    text = as_markdown(long_page(50))
+    assert "| loss: training | 1 | 0.02 | 0.02 | 1 |" in text and "| learning rate | 0.1 |" in text
+    assert "training loss | 1 → 0.02 |" in text and "evaluation loss | 0.02" in text
+
+
+def test_a_flat_curve_has_one_label_in_the_middle() -> None:
+    curve = Curve()
+    for step in (1, 2):
+        curve.add(step, 0.5)
+    svg = curve_svg([("accuracy", curve)])
+    assert svg.count(">0.5<") == 1
+
+
+def test_the_style_fetches_nothing_and_knows_dark_paper_and_print() -> None:
+    html = as_html(page())
+    assert "url(" not in html and "@import" not in html and "http" not in html
+    assert "prefers-color-scheme:dark" in html and "@media print" in html
