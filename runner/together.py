@@ -31,9 +31,11 @@ from runner.start import start_of as start_of
 from runner.text import Text, t
 
 POLL_S = 0.1
-# -c instead of -m: what lies in the working directory is not to be taken for torch's own modules.
+# -c instead of -m: what lies in the working directory is not to be taken for torch's own modules. prctl(PR_SET_PDEATHSIG,
+# SIGTERM): where this process is killed, torchrun ends its ranks, which save; nobody would see them train on.
 TORCHRUN = (
-    "import sys; sys.path[:] = [p for p in sys.path if p]; from torch.distributed.run import main; main()"
+    "import ctypes, sys; ctypes.CDLL(None).prctl(1, 15); sys.path[:] = [p for p in sys.path if p]; "
+    "from torch.distributed.run import main; main()"
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,9 @@ import pytest
 import torch
 import transformers
 
-peft = pytest.importorskip("peft", reason="peft is not installed")
+pytest.importorskip("peft", reason="peft is not installed")
+
+import peft
 
 from runner.deploy.opening import open_trained
 from runner.deploy.trained import encode
@@ -95,7 +96,7 @@ def test_a_base_that_lies_beside_is_found_by_its_name(
     )
     edited(tmp_path / "here" / "adapter", base_model_name_or_path="../base")
     monkeypatch.chdir(tmp_path)
-    assert not os.path.isdir("../base")
+    assert not Path("../base").is_dir()
     assert open_trained(tmp_path / "here" / "adapter").kind == "classification"
 
 

@@ -76,29 +76,33 @@ def spoken(answer: dict[str, Any]) -> Any:
 def test_torch_is_asked_once_for_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from runner.deploy.trained import Trained
 
-    asked = []
+    asked = 0
     answer = Trained.answer
-    monkeypatch.setattr(Trained, "answer", lambda self, batch: asked.append(1) or answer(self, batch))
+
+    def counting(self: Trained, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        nonlocal asked
+        asked += 1
+        return answer(self, batch)
+
+    monkeypatch.setattr(Trained, "answer", counting)
     folder = save_model(tmp_path / "model", "AutoModelForSequenceClassification")
     shapes = len(exported(folder, tmp_path / "a", exporter="torchscript", texts=[]).variants[0].shapes)
-    assert len(asked) == shapes
+    assert asked == shapes
     exported(folder, tmp_path / "b", exporter="torchscript", texts=TEXTS * 8, variants=["fp16", "int8"])
-    assert len(asked) - shapes == shapes + 2, "32 texts in batches of 16, for three files"
+    assert asked - shapes == shapes + 2, "32 texts in batches of 16, for three files"
 
 
 def test_a_variant_that_cannot_answer_is_given_up_and_the_others_stand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from runner.deploy import trials
-
-    ask = trials.ask
+    from runner.deploy.session import ask
 
     def refuse_int8(session: Any, batch: Any) -> Any:
         if "int8" in str(session._model_path):
             raise RuntimeError("NOT_IMPLEMENTED : Could not find an implementation for MatMulInteger(10)")
         return ask(session, batch)
 
-    monkeypatch.setattr(trials, "ask", refuse_int8)
+    monkeypatch.setattr("runner.deploy.trials.ask", refuse_int8)
     folder = save_model(tmp_path / "model", "AutoModelForSequenceClassification")
     found = exported(folder, tmp_path / "onnx", exporter="torchscript", variants=["int8", "fp16"])
     fp32, int8, fp16 = found.variants

@@ -43,19 +43,20 @@ def many_rows(path: Path, rows: int) -> None:
 
 
 def test_parquet_is_read_in_its_order(model: Path, tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    import pyarrow  # type: ignore[import-untyped]
     import pyarrow.parquet  # type: ignore[import-untyped]
 
     texts = [*TEXTS, None, ""]
     table = pyarrow.table({"number": list(range(len(texts))), "review": texts})
     pyarrow.parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=7)
-    code, out, err = ask(
+    code, _, err = ask(
         model, "--file", str(tmp_path / "rows.parquet"), "--column", "review", "-o", str(tmp_path / "a.jsonl")
     )
     assert code == 0, err
     answers = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     assert [one["text"] for one in answers] == [text or "" for text in texts]
-    code, out, err = ask(model, "--file", str(tmp_path / "rows.parquet"), "-o", str(tmp_path / "b.jsonl"))
+    code, _, err = ask(model, "--file", str(tmp_path / "rows.parquet"), "-o", str(tmp_path / "b.jsonl"))
     assert code == 1 and "no column text (there are number, review)" in err and "--column" in err
 
 
@@ -63,7 +64,7 @@ def test_rows_that_do_not_fit_the_header_are_counted_and_the_rest_is_answered(
     model: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "rows.csv").write_text("text,stars\ngood film,5\nbad, very bad,1\nbad\nnot good,2\n")
-    code, out, err = ask(model, "--file", str(tmp_path / "rows.csv"), "-o", str(tmp_path / "a.csv"))
+    code, _, err = ask(model, "--file", str(tmp_path / "rows.csv"), "-o", str(tmp_path / "a.csv"))
     assert code == 0, err
     assert "2 rows have more or fewer fields than the header" in err
     with open(tmp_path / "a.csv", encoding="utf-8-sig", newline="") as file:

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 from runner.rank_record import read_ranks
+from runner.rundir import RunDir
 from tests.parallel.together import finish, furthest, overrides, start, steps
 from tests.runner.tiny import make_run, outcome, train
 
 pytestmark = pytest.mark.train
 
 
+def wait_for_step(run: RunDir, process: subprocess.Popen[str], step: int) -> None:
+    end = time.monotonic() + 90
+    while len(steps(run, 1)) < step and time.monotonic() < end and process.poll() is None:
+        time.sleep(0.05)
+
+
 def test_a_killed_process_is_named_and_the_run_goes_on(tmp_path: Path) -> None:
     settings = overrides("train.lr=3e-4", "train.epochs=20", "train.evaluate_every=1000")
     run = make_run(tmp_path, settings)
     process = start(run, 2)
-    end = time.monotonic() + 90
-    while len(steps(run, 1)) < 12 and time.monotonic() < end and process.poll() is None:
-        time.sleep(0.05)
+    wait_for_step(run, process, 12)
     (victim,) = [one for one in read_ranks(run.path) if one.rank == 1]
     os.kill(victim.pid, signal.SIGKILL)
     code, said = finish(process, 60)
@@ -36,3 +42,24 @@ def test_a_killed_process_is_named_and_the_run_goes_on(tmp_path: Path) -> None:
     alone = make_run(tmp_path, settings, "alone")
     assert train(alone) == 0
     assert len(steps(alone)) == 400 and furthest(alone.final, run.final) <= 1e-3
+
+
+def test_ranks_save_and_leave_where_what_stands_for_them_is_killed(tmp_path: Path) -> None:
+    """For the outside it is the trainer: ranks that went on would train unseen, and hold their cards."""
+    run = make_run(tmp_path, overrides("train.lr=3e-4", "train.epochs=200", "train.checkpoint_every=100000"))
+    process = start(run, 2)
+    wait_for_step(run, process, 8)
+    ranks = [one.pid for one in read_ranks(run.path)]
+    process.kill()
+    process.communicate(timeout=60)
+    end = time.monotonic() + 60
+    while any(Path(f"/proc/{pid}").exists() for pid in ranks) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in ranks)
+    saved = [path for path in run.checkpoints.iterdir() if path.name.startswith("step-")]
+    assert len(saved) == 1, "they agreed, and saved where they were"
+    process = start(run, 2, "--resume")
+    wait_for_step(run, process, len(steps(run, 1)) + 3)
+    process.send_signal(signal.SIGTERM)
+    code, said = finish(process, 60)
+    assert code == 143, said

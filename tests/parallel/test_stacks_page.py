@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from doctor.pyspy import Sample
+from doctor.pyspy import Sample, find_pyspy
 from doctor.rank_stacks import RankStack, awaited, left_behind
 from runner.rank_record import RankLeft, read_ranks, stack_file
 from runner.rundir import RunDir
@@ -61,7 +60,7 @@ def test_what_ranks_left_behind_is_read_from_their_files(tmp_path: Path) -> None
 
 
 @pytest.mark.train
-@pytest.mark.skipif(shutil.which("py-spy") is None, reason="py-spy is not installed")
+@pytest.mark.skipif(find_pyspy() is None, reason="py-spy is not installed")
 def test_all_ranks_of_a_run_are_on_one_page_and_the_stopped_one_is_named(tmp_path: Path) -> None:
     run = make_run(tmp_path, overrides("train.lr=3e-4", "train.epochs=200", "parallel.timeout_s=600"))
     process = start(run, 2)
