@@ -16,21 +16,26 @@ COLOURS = ("#3b6fb6", "#d1662b", "#3d8f5f", "#8a5fb0")
 POINTS = 400
 
 
-def chart(title: str, curves: Sequence[tuple[str, Curve]]) -> str:
-    """Return the chart of named curves under its title; of several each with its name in its colour."""
+def chart(title: str, curves: Sequence[tuple[str, Curve]], colours: Sequence[int] = ()) -> str:
+    """Return the chart of named curves under its title; of several each with its name in its colour.
+
+    ``colours``: which of :data:`COLOURS` each has, so that a thing has the same one in all charts of a page; with them a
+    single curve is named too.
+    """
+    chosen = list(colours) or list(range(len(curves)))
     names = [
         f'<span style="color:{_colour(index)}">{escape(name)}</span>'
-        for index, (name, _) in enumerate(curves)
+        for index, (name, _) in zip(chosen, curves, strict=True)
     ]
-    legend = "".join(names) if len(curves) > 1 else ""
-    return f"<figure><figcaption>{escape(title)}{legend}</figcaption>{curve_svg(curves)}</figure>"
+    legend = "".join(names) if len(curves) > 1 or colours else ""
+    return f"<figure><figcaption>{escape(title)}{legend}</figcaption>{curve_svg(curves, chosen)}</figure>"
 
 
 def _colour(index: int) -> str:
     return COLOURS[index % len(COLOURS)]
 
 
-def curve_svg(curves: Sequence[tuple[str, Curve]]) -> str:
+def curve_svg(curves: Sequence[tuple[str, Curve]], colours: Sequence[int] = ()) -> str:
     """Return the curves drawn; points that are not finite are left out of the line and marked above it."""
     place = _Place.of([curve for _, curve in curves])
     parts = [
@@ -38,7 +43,7 @@ def curve_svg(curves: Sequence[tuple[str, Curve]]) -> str:
         f'<path d="M{LEFT} 6V{HEIGHT - BOTTOM}H{WIDTH - 8}" fill="none" stroke="currentColor" opacity=".4"/>',
         *place.labels(),
     ]
-    for index, (_, curve) in enumerate(curves):
+    for index, (_, curve) in zip(colours or range(len(curves)), curves, strict=True):
         parts += _drawn(curve, place, _colour(index))
     return "".join([*parts, "</svg>"])
 

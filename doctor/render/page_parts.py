@@ -12,7 +12,7 @@ STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}
 .wide{overflow-x:auto;margin:.5rem 0 1.5rem}table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.2rem .6rem;
 border-bottom:1px solid #ddd;vertical-align:top;overflow-wrap:anywhere}th,td:first-child:not(:last-child){overflow-wrap:normal}
-th{white-space:nowrap}h1{font-size:1.4rem;overflow-wrap:anywhere}h2{font-size:1.1rem;margin-top:2rem}
+th{white-space:nowrap}td+td{min-width:3.5rem}h1{font-size:1.4rem;overflow-wrap:anywhere}h2{font-size:1.1rem;margin-top:2rem}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(20rem,100%),1fr));gap:1rem}figure{margin:0}
 figcaption{font-weight:600}figcaption span{font-weight:400;margin-left:.8rem;overflow-wrap:anywhere}svg{width:100%;height:auto}small{color:#666}
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}td,th{border-color:#444}small{color:#999}}

@@ -14,6 +14,8 @@ from doctor.comparison import Comparison, compare, equal_until, told
 from doctor.model import Distribution, Driver, Facts, Packages, Snapshot, ok
 from doctor.proofs import ProofRecord
 from doctor.render.compare_page import as_html, as_json, as_markdown, as_text
+from doctor.render.compare_rows import colours_of, names
+from doctor.render.curve_svg import chart
 from doctor.render.layout import display_width
 from doctor.run_page import Page
 from runner.command_plan import CommandPlan, sealed
@@ -204,3 +206,11 @@ def test_proofs_of_both_are_held_against_each_other(gradient: str, expected: str
     for page in (a, b):
         page.unread.update({"plan.json": t("it is gone"), "snapshot.json": t("it is gone")})
     assert expected in as_text(compare(a, b), 100, True)
+
+
+def test_a_run_has_its_colours_in_every_chart_and_is_named_where_it_stands_alone(found: Comparison) -> None:
+    a, b = (names(found)[index] for index in (0, 1))
+    curve = Curve()
+    assert colours_of(found, [(f"{a}: x", curve), (f"{a}: y", curve), (f"{b}: x", curve), (f"{b}: y", curve)]) == [0, 2, 1, 3]  # fmt: skip
+    assert colours_of(found, [(b, curve)]) == [1]
+    assert ">base</span>" in chart("samples/s", [("base", curve)], [0])
