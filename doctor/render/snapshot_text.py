@@ -29,7 +29,9 @@ def snapshot_lines(snapshot: Snapshot, name: str, width: int = 100) -> list[str]
         ),
     ]
     label_width = max(display_width(label) for label, _ in rows) + 2
-    lines = [printable(name), machine_line(snapshot), environment_line(snapshot)]
+    lines = [printable(name)]
+    for headline in (machine_line(snapshot), environment_line(snapshot)):
+        lines += indent(headline, width, "", "  ")
     for label, text in rows:
         lines += indent(text, width, pad(label, label_width), " " * label_width) if text else []
     return lines + _gaps(snapshot, width)
