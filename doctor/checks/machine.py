@@ -175,7 +175,9 @@ def the_clock_is_right(host: Host) -> Iterator[Finding]:
                 minutes=round(abs(host.clock_skew_s) / 60),
             ),
             evidence=evidence(host__clock_skew_s=host.clock_skew_s),
-            advice=t(
+            advice=t("sudo hwclock -s (WSL's clock stands still while Windows sleeps)")
+            if host.wsl
+            else t(
                 "On a machine of your own: timedatectl set-ntp true. In a container the host's clock counts: tell the provider."
             ),
         )

@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.commands import CommandError, Exit
+from doctor.commands import CommandError, Exit, complain
 from doctor.language import say
 
 if TYPE_CHECKING:
     from doctor.model import Report, Snapshot
+    from runner.text import Text
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -73,9 +74,13 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.why:
         _known(namespace.why)
     snapshot = _examined(namespace)
-    snapshot, report = _judged_for(namespace, snapshot)
+    snapshot, report, missing = _judged_for(namespace, snapshot)
     code = service.exit_code(report, namespace.fail_on)
+    if missing and code == Exit.OK:
+        code = Exit.FOUND
     print(_render(namespace, report, snapshot, code))
+    for text in missing:
+        complain(text)
     if namespace.facts is None:
         _name_what_was_cut_off()
     return code
@@ -106,7 +111,6 @@ def _name_what_was_cut_off() -> None:
     if not (state_dir() / "journal").exists():
         return
     from doctor import service
-    from doctor.commands import complain
     from doctor.journal import JournalError
     from runner.text import t
 
@@ -149,23 +153,24 @@ def _examined(namespace: argparse.Namespace) -> Snapshot:
     return service.examine_deeply(snapshot, namespace.python, data, namespace.deep_timeout)
 
 
-def _judged_for(namespace: argparse.Namespace, snapshot: Snapshot) -> tuple[Snapshot, Report]:
-    """Return the snapshot with its purpose, and the report on both."""
+def _judged_for(namespace: argparse.Namespace, snapshot: Snapshot) -> tuple[Snapshot, Report, list[Text]]:
+    """Return the snapshot with its purpose, the report on both, and what the purpose names that is not here."""
     from doctor import service
 
-    if namespace.profile:
+    if namespace.profile is not None:
         from doctor.commands.run import plan
 
         planned = plan(namespace.profile, [], None, None, snapshot)
-        return planned.snapshot, planned.report
-    if namespace.script:
+        missing = planned.missing if namespace.facts is None else []  # another machine's files are not here
+        return planned.snapshot, planned.report, list(missing)
+    if namespace.script is not None:
         from doctor.commands.reading import script_or_complaint
 
         text = script_or_complaint(namespace.script)
         if namespace.facts is None:
             snapshot = service.beside_script(snapshot, namespace.script, namespace.python)
-        return service.judge_for_script(snapshot, text, namespace.script)
-    return snapshot, service.judge(snapshot)
+        return *service.judge_for_script(snapshot, text, namespace.script), []
+    return snapshot, service.judge(snapshot), []
 
 
 def load_or_examine(

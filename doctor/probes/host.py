@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from doctor.model import Host, Reading, ok, t
-from doctor.probes.clock import behind_s
+from doctor.probes.clock import behind_s, behind_windows_s
 from doctor.probes.cpu_flags import parse_cpu_flags
 from doctor.probes.gaps import Gaps, is_folder, is_there
 from doctor.probes.host_locale import locale_encoding
@@ -66,7 +66,7 @@ def probe(context: Context) -> Reading[Host]:
         "infiniband_devices": infiniband,
         "in_terminal_multiplexer": bool(context.environ.get("TMUX") or context.environ.get("STY")),
         "interrupted_over_ssh": bool(context.environ.get("SSH_CONNECTION")),
-        "clock_skew_s": behind_s(time.time()),
+        "clock_skew_s": _clock_skew(gaps, kernel),
     }
     if values["cpu_model"] is None:
         gaps.note("cpu_model", t("{path} does not say, or not in a form that is known", path="/proc/cpuinfo"))
@@ -74,6 +74,17 @@ def probe(context: Context) -> Reading[Host]:
     if host.kernel is None and host.memory_total_bytes is None and host.uid is None:
         return Reading(status="failed", why=gaps.reasons["kernel"], source="/proc")
     return ok(host, "/proc, /sys, /etc")
+
+
+def _clock_skew(gaps: Gaps, kernel: str | None) -> float | None:
+    now = time.time()
+    late = behind_s(now)
+    if late is not None or kernel is None or "microsoft" not in kernel.lower():
+        return late
+    try:
+        return behind_windows_s(now, gaps.context.read("/sys/class/rtc/rtc0/since_epoch"))
+    except (OSError, ValueError):  # an older WSL kernel has none
+        return None
 
 
 def _status(gaps: Gaps) -> str:

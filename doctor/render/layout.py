@@ -65,7 +65,7 @@ def pad(text: str, width: int) -> str:
 # /opt/env/bin/python -m pip install torch==2.11.0+cu126 --index-url https://...   |   export HF_HOME=/data/hf   |   mkdir -p /data && mv /root/.cache /data/hf
 _COMMAND = (
     r"(?:(?:/[\w./+-]+/)?python[\d.]* -m pip|export [A-Za-z_]+=|unset [A-Za-z_]+|mkdir -p|mv /|source /|kill \d+|conda (?:install|activate)|apt-get"
-    r"|docker run|tmux new|sed -i|LD_LIBRARY_PATH=)[!-~]*(?: (?!\(|(?:or|and|until|with|where|then|if|to|says?)\b)[!-~]*[^\s.,;:!?`\u0080-\uffff])*"
+    r"|docker run|tmux new|sed -i|LD_LIBRARY_PATH=|cat /|rsync -|df -|ls -)[!-~]*(?: (?!\(|(?:or|and|until|with|where|then|if|to|says?)\b)[!-~]*[^\s.,;:!?`\u0080-\uffff])*"
 )
 # What may not be broken: a `command in backticks`, a word; Chinese may break between any two characters.
 _ASCII_TOKEN = r"`[^`\n]*`[,.;:]?|[^\s`]+|\s+|`"

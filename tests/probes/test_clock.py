@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from doctor.model import Host
-from doctor.probes.clock import behind_s
+from doctor.probes.clock import behind_s, behind_windows_s
 from tests.checks.judged import said, the
 
 
@@ -37,3 +37,26 @@ def test_a_clock_that_is_days_behind_is_said_in_days() -> None:
     )
     assert "clock-wrong" not in said(host=Host(clock_skew_s=-200.0))
     assert "clock-wrong" not in said(host=Host())
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "behind"),
+    [
+        (0, False),
+        (3, False),
+        (-500, False),
+        (3723, True),
+        (8 * 3600, False),
+        (20 * 3600 + 77, True),
+        (3 * 86400, True),
+    ],
+)
+def test_wsl_clock_that_stood_still_while_windows_slept(ahead_s: int, behind: bool) -> None:
+    late = behind_windows_s(1_800_000_000.0, f"{1_800_000_000 + ahead_s}\n")
+    assert (late is not None) == behind
+    assert late is None or late == -ahead_s
+
+
+def test_on_wsl_the_command_that_sets_it_is_told() -> None:
+    finding = the("clock-wrong", host=Host(clock_skew_s=-7231.0, wsl=True))
+    assert str(finding.advice).startswith("sudo hwclock -s")
