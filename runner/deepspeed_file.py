@@ -21,13 +21,13 @@ TUNING = (
     "stage3_max_live_parameters", "stage3_max_reuse_distance", "stage3_module_granularity_threshold",
     "stage3_use_all_reduce_for_fetch_params", "prefetch_bucket_size", "param_persistence_threshold", "model_persistence_threshold",
     "max_live_parameters", "max_reuse_distance", "module_granularity_threshold", "use_all_reduce_for_fetch_params",
-    "log_trace_cache_warnings",
+    "memory_efficient_linear", "log_trace_cache_warnings",
 )  # fmt: skip
 """Of ``zero_optimization``: how much at a time, and when. The numbers stay the same."""
 READ_OF_ZERO = ("stage", "offload_optimizer", "offload_param", "cpu_offload", "cpu_offload_param")
 UNUSED_OF_ZERO = (
     "stage3_gather_16bit_weights_on_model_save", "gather_16bit_weights_on_model_save", "stage3_gather_fp16_weights_on_model_save", "load_from_fp32_weights",
-    "ignore_unused_parameters", "memory_efficient_linear", "cpu_offload_use_pin_memory",
+    "ignore_unused_parameters", "cpu_offload_use_pin_memory",
 )  # fmt: skip
 UNUSED = (
     "steps_per_print", "wall_clock_breakdown", "dump_state", "memory_breakdown", "comms_logger", "flops_profiler", "tensorboard",

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import sys
+import warnings
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +26,8 @@ from runner.text import t
 KNOWN = ((0, 16), (0, 20))
 """From the first to before the second: where a rank's part of the gradients lies is no promise of DeepSpeed's."""
 COMMAND = "pip install 'deepspeed>=0.16,<0.20'"
+# FutureWarning: `torch.distributed.all_gather_into_tensor` is deprecated. Please use `torch.distributed.all_gather_single` instead.
+RENAMED = r"`torch\.distributed\.\w+` is deprecated"
 BUCKET = 50_000_000
 """Gradients exchanged at a time: DeepSpeed's own 500 million would take 2 GB of fp32 on each card."""
 NEVER = 1 << 40
@@ -53,6 +56,7 @@ def imported() -> ModuleType:
         if isinstance(handler, logging.StreamHandler):
             handler.setStream(sys.stderr)
     logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", RENAMED, FutureWarning)
     module: ModuleType = deepspeed
     return module
 
