@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from doctor.measuring import Measured, OutOfTime
+from doctor.measuring import Measured
+from doctor.memory_troubles import OutOfTime
 
 MOST = 4096
 """Looked for no further: such a batch is no memory question any more."""

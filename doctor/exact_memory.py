@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 import runner.child
+from doctor.memory_troubles import NoTrace
 from doctor.probes.deep_child import Ended, run_child, signal_name
 from runner.estimate import MemoryEstimate, MemoryRequest, estimate
 from runner.estimate_outside import Part, outside_parts, with_outside
@@ -32,14 +33,6 @@ REQUEST_FIELDS = (
     "gradient_checkpointing", "accumulation", "lora_rank", "lora_targets", "lora_dropout", "freeze", "device", "offload",
     "offload_parameters",
 )  # fmt: skip
-
-
-class NoTrace(Exception):  # noqa: N818 - it is what it says
-    """The model could not be walked. ``text`` says why."""
-
-    def __init__(self, text: Text) -> None:
-        super().__init__(str(text))
-        self.text = text
 
 
 class Traced(msgspec.Struct, frozen=True):
@@ -81,9 +74,13 @@ def trace(
     batch = request.batch_size
     sizes: tuple[int, ...] = (batch // 2, batch) if batch > 1 else (1, 2)
     sizes = sizes if with_line else (batch,)
-    rows, trouble = _ask(request, sizes, "fake", python, environ, cwd, limit_s)
-    if len(rows) == len(sizes):
-        return Traced(tuple(rows), "fake")
+    trouble = ""
+    for lean in (True, False):
+        rows, trouble = _ask(request, sizes, "fake", python, environ, cwd, limit_s, lean)
+        if len(rows) == len(sizes):
+            return Traced(tuple(rows), "fake")
+        if trouble == _late(limit_s):
+            break
     rows, second = _ask(request, SMALL_BATCHES, "real", python, environ, cwd, limit_s)
     if len(rows) == len(SMALL_BATCHES):
         return Traced(tuple(rows), "real", trouble)
@@ -94,10 +91,11 @@ def trace(
 
 def _ask(
     request: MemoryRequest, sizes: Sequence[int], mode: str, python: str, environ: Mapping[str, str], cwd: Path,
-    limit_s: float,
+    limit_s: float, lean: bool = False,
 ) -> tuple[list[dict[str, Any]], str]:  # fmt: skip
+    """Return what the child told of each size, and what went wrong. ``lean``: without imports that most models do without."""
     question = {name: getattr(request, name) for name in REQUEST_FIELDS}
-    question |= {"batch_sizes": list(sizes), "mode": mode, "offload_code": str(_OFFLOAD_CODE)}
+    question |= {"batch_sizes": list(sizes), "mode": mode, "lean": lean, "offload_code": str(_OFFLOAD_CODE)}
     quiet = {**environ, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "TOKENIZERS_PARALLELISM": "false"}
     argv = [python, "-B", str(_PROGRAM), msgspec.json.encode(question).decode()]
     try:
@@ -107,12 +105,16 @@ def _ask(
     return [line for line in ended.told if "phases" in line], _trouble(ended, limit_s)
 
 
+def _late(limit_s: float) -> str:
+    return f"no answer within {limit_s:g} s"
+
+
 def _trouble(ended: Ended, limit_s: float) -> str:
     told = next((str(line["error"]) for line in ended.told if "error" in line), "")
     if told or ended.code == 0:
         return told
     if ended.code is None:
-        return f"no answer within {limit_s:g} s"
+        return _late(limit_s)
     how = signal_name(-ended.code) if ended.code < 0 else f"exit status {ended.code}"
     last = next((line.strip() for line in reversed(ended.stderr.splitlines()) if line.strip()), "")
     return f"{how}: {last}" if last else how

@@ -20,6 +20,7 @@ import msgspec
 import runner.child
 import runner.oom
 from doctor.exact_memory import REQUEST_FIELDS
+from doctor.memory_troubles import CannotMeasure, OutOfTime
 from doctor.probes.deep_child import signal_name
 from runner.child.memory_guard import EXIT_OVER_LIMIT
 from runner.estimate import MemoryRequest
@@ -42,18 +43,6 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """Of one update."""
     why: str = ""
     """Where it does not fit: the words of whoever said so."""
-
-
-class CannotMeasure(Exception):  # noqa: N818 - it is what it says
-    """No step could be run. ``text`` says why."""
-
-    def __init__(self, text: Text) -> None:
-        super().__init__(str(text))
-        self.text = text
-
-
-class OutOfTime(Exception):  # noqa: N818 - it is what it says
-    """The time given is used up; what was measured before it stands."""
 
 
 class Bench:

@@ -13,9 +13,9 @@ from doctor.card_choice import CardRow, card_rows
 from doctor.card_state import CardState, card_state, cpu_state, limited
 from doctor.corrected import corrected
 from doctor.corrections import Kept, Measurement, correction_for, key_of, read_kept, store_path, tuned_for
-from doctor.exact_memory import NoTrace, as_estimate, trace
 from doctor.machine_facts import visible_gpus
 from doctor.memory_plan import MemoryPlan, plan_for
+from doctor.memory_troubles import NoTrace
 from doctor.model import Snapshot
 from doctor.model_config import FoundConfig, cache_of, find_config
 from runner.estimate import MemoryEstimate, MemoryRequest, Precision, estimate
@@ -117,11 +117,13 @@ def foretell(
 
     Raises:
         UnknownArchitecture: the arithmetic does not know the model and no exact answer was asked for.
-        doctor.exact_memory.NoTrace: an exact one was asked for and neither way worked.
+        doctor.memory_troubles.NoTrace: an exact one was asked for and neither way worked.
     """
     replace = msgspec.structs.replace
     if not options.exact:
         return Foretold(lambda batch: estimate(replace(request, batch_size=batch)), estimate(request))
+    from doctor.exact_memory import as_estimate, trace
+
     python = snapshot.facts.python.value
     if python is None or not python.executable:
         raise NoTrace(t("no Python with torch and transformers was found; name one with --python PATH"))
@@ -150,7 +152,7 @@ def plan_memory(
 
     Raises:
         UnknownArchitecture: the arithmetic does not know the model and no exact answer was asked for.
-        doctor.exact_memory.NoTrace: an exact one was asked for and neither way worked.
+        doctor.memory_troubles.NoTrace: an exact one was asked for and neither way worked.
     """
     request = placed(request, options)
     card = device_of(snapshot, options, max(request.cards, request.spread))

@@ -12,8 +12,9 @@ from doctor.batch_search import Search, find_largest
 from doctor.card_choice import largest_batch
 from doctor.card_state import CardState
 from doctor.corrections import Key, Measurement, Point, Tuned, key_of, remember, store_path
-from doctor.measuring import Bench, CannotMeasure, Measured, OutOfTime, refusal
+from doctor.measuring import Bench, Measured, refusal
 from doctor.memory_plan import knows
+from doctor.memory_troubles import CannotMeasure, OutOfTime
 from doctor.model import Snapshot
 from doctor.planning import PlanOptions, device_of, foretell, placed, torch_version
 from runner.estimate import MemoryRequest
@@ -70,7 +71,7 @@ def measure_here(
 
     Raises:
         CannotMeasure: there is no device to measure on, or a step could not be run.
-        UnknownArchitecture, doctor.exact_memory.NoTrace: there is no prediction.
+        UnknownArchitecture, doctor.memory_troubles.NoTrace: there is no prediction.
     """
     request = placed(request, options)
     place = place_for(request, snapshot, options, limit_s)

@@ -26,6 +26,8 @@ MOST = 10_000_000
 MOST_LAYERS = 10_000
 """Sizes beyond any model's: a config with more is a mistake, and counting it would take as long."""
 ZERO_ALLOWED = ("type_vocab_size",)
+OPTIONAL = ("head_dim", "num_key_value_heads", "n_inner", "embedding_size")
+"""Sizes that follow from others where a config leaves them out."""
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,9 +100,9 @@ def shape_of(config: Mapping[str, Any], task: str = "classification", labels: in
 
 def _refuse_no_sizes(kind: str, base: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Raise UnknownArchitecture where a key that is a size in every such configuration holds none."""
-    for key, usual in base.items():
-        if type(usual) is not int:
-            continue
+    sizes = {key: usual for key, usual in base.items() if type(usual) is int}
+    sizes |= {key: 1 for key in OPTIONAL if settings.get(key) is not None}
+    for key, usual in sizes.items():
         value = settings[key]
         least = usual if usual < 1 else 0 if key in ZERO_ALLOWED else 1
         most = MOST_LAYERS if "layer" in key else MOST

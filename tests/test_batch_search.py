@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from doctor.batch_search import MOST, find_largest
-from doctor.measuring import Measured, OutOfTime
+from doctor.measuring import Measured
+from doctor.memory_troubles import OutOfTime
 
 MB = 1 << 20
 LIMIT = 1000 * MB

@@ -12,7 +12,8 @@ import pytest
 
 from doctor.card_state import CardState, cpu_state, limited
 from doctor.machine import load_snapshot
-from doctor.measuring import Bench, CannotMeasure, OutOfTime, refusal
+from doctor.measuring import Bench, refusal
+from doctor.memory_troubles import CannotMeasure, OutOfTime
 from doctor.model import Container, Facts, Host, Reading
 from doctor.planning import PlanOptions
 from doctor.tuning import growing, place_for

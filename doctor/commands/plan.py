@@ -40,12 +40,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--samples", type=count, metavar="N", help=say("samples of an epoch, for the table (default: 25000)"))  # fmt: skip
     parser.add_argument("--exact", action="store_true", help=say("trace two steps of the model's own code in a child process"))  # fmt: skip
     parser.add_argument("--measure", action="store_true", help=say("run real steps at growing batch on this device, and correct the prediction by them"))  # fmt: skip
+    parser.add_argument("--data", action="store_true", help=say("instead: read the profile's rows once, and say what is odd about them"))  # fmt: skip
     parser.add_argument("--compare", action="store_true", help=say("show the formula and the table of the tutorials beside it"))  # fmt: skip
     parser.add_argument("--facts", metavar="FILE", type=Path, help=say("plan for a recorded machine"))
     add_machine(parser)
 
 
 def run(namespace: argparse.Namespace) -> int:
+    if namespace.data:
+        from doctor.commands import plan_data
+
+        return plan_data.run(namespace)
     import msgspec
 
     from doctor import service
@@ -76,8 +81,7 @@ def run(namespace: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _troubles() -> Iterator[None]:
     """Turn each expected trouble into a sentence and an exit code."""
-    from doctor.exact_memory import NoTrace
-    from doctor.measuring import CannotMeasure
+    from doctor.memory_troubles import CannotMeasure, NoTrace
     from runner.model_shapes import UnknownArchitecture
 
     try:

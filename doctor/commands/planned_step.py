@@ -84,8 +84,8 @@ def planned_step(
     import msgspec
 
     from doctor import service
-    from doctor.launch import LaunchError
     from doctor.model_config import NoConfig
+    from doctor.start_errors import LaunchError
     from runner.profile import ProfileError
 
     if bool(namespace.profile) == bool(namespace.model):

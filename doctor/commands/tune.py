@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(namespace: argparse.Namespace) -> int:
     from doctor import service
-    from doctor.measuring import CannotMeasure
+    from doctor.memory_troubles import CannotMeasure
     from doctor.planning import PlanOptions
 
     options = PlanOptions(on_cpu=namespace.cpu, memory_limit_bytes=namespace.memory_limit)

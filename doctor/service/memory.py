@@ -66,7 +66,7 @@ def plan_memory(
 
     Raises:
         runner.model_shapes.UnknownArchitecture: the arithmetic does not know the model; an exact plan needs not.
-        doctor.exact_memory.NoTrace: an exact plan was asked for, and the model could not be traced.
+        doctor.memory_troubles.NoTrace: an exact plan was asked for, and the model could not be traced.
     """
     from doctor.planning import PlanOptions, plan_memory
     from doctor.probes import Context
@@ -91,7 +91,7 @@ def measure_memory(
     """Run real steps at growing batch on this machine's device, and keep how far the prediction was off.
 
     Raises:
-        doctor.measuring.CannotMeasure: there is no device, or a step could not be run.
+        doctor.memory_troubles.CannotMeasure: there is no device, or a step could not be run.
         UnknownArchitecture, NoTrace: as :func:`plan_memory`.
     """
     from doctor.probes import Context
@@ -107,7 +107,7 @@ def tune_batch(
     limit_s: float,
     told: Callable[[Measured], None],
 ) -> TunedBatch:
-    """Find the largest micro-batch by trying, and keep it. Raises doctor.measuring.CannotMeasure."""
+    """Find the largest micro-batch by trying, and keep it. Raises doctor.memory_troubles.CannotMeasure."""
     from doctor.probes import Context
     from doctor.tuning import tune_here
 
@@ -118,9 +118,9 @@ def plan_memory_of(
     profile: str, overrides: Sequence[str], snapshot: Snapshot
 ) -> tuple[MemoryPlan | None, Text | None]:
     """Return what a profile's step takes of this machine's card, or why that cannot be told."""
-    from doctor.launch import LaunchError
     from doctor.model_config import NoConfig
     from doctor.planning import PlanOptions
+    from doctor.start_errors import LaunchError
     from runner.model_shapes import UnknownArchitecture
 
     try:

@@ -19,6 +19,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 
 if TYPE_CHECKING or __package__:
+    from runner.child import memory_imports
     from runner.child import memory_layers as layers_alike
     from runner.child.memory_step import SizesOnly, make_batch, make_config, make_model, make_optimizer
     from runner.child.memory_tracker import (
@@ -30,6 +31,7 @@ if TYPE_CHECKING or __package__:
     )
     from runner.child.memory_trained import settle_trained
 else:
+    import memory_imports
     import memory_layers as layers_alike
     from memory_step import SizesOnly, make_batch, make_config, make_model, make_optimizer
     from memory_tracker import ALLOCATION_ROUNDING_BYTES, Tracker, as_on_cuda, tracking, watch_layers
@@ -179,6 +181,9 @@ def main(argument: str) -> int:
     gc.disable()  # while modules are made: they stay, and looking for cycles among them is a tenth of the time
     try:
         quiet(importlib.import_module("transformers"))
+        if request.get("lean"):
+            memory_imports.leave_compiler_out()
+            memory_imports.leave_other_processes_out()
         importlib.import_module("torch").set_num_threads(1 if request["mode"] == "fake" else 2)
         tell(imported_s=round(time.perf_counter() - begun, 2))
         gc.enable()

@@ -147,8 +147,17 @@ def test_logits_of_a_large_vocabulary_are_the_peak_of_a_small_model() -> None:
         pytest.param({"model_type": "bert", "hidden_size": "wide"}, "bert", id="a size that is no number"),
         pytest.param({"model_type": "bert", "num_hidden_layers": 0}, "bert", id="no layers"),
         pytest.param({"model_type": "llama", "num_attention_heads": 0}, "llama", id="no heads"),
+        pytest.param({"model_type": "bert", "hidden_size": -5}, "hidden_size", id="a size below nothing"),
+        pytest.param({"model_type": "bert", "hidden_size": float("nan")}, "hidden_size", id="a size that is not a number"),
+        pytest.param({"model_type": "bert", "hidden_size": [768]}, "hidden_size", id="a list for a size"),
+        pytest.param({"model_type": "bert", "hidden_size": True}, "hidden_size", id="yes for a size"),
+        pytest.param({"model_type": "bert", "num_hidden_layers": 10**9}, "num_hidden_layers", id="a billion layers, answered at once"),
+        pytest.param({"model_type": "bert", "vocab_size": 10**20}, "vocab_size", id="a vocabulary beyond any"),
+        pytest.param({"model_type": "llama", "head_dim": -4}, "head_dim", id="an optional size below nothing"),
+        pytest.param({"model_type": "gpt2", "n_inner": "wide"}, "n_inner", id="an optional size that is no number"),
+        pytest.param({"model_type": "modernbert", "attention_dropout": "x"}, "modernbert", id="a probability that is none"),
     ],
-)
+)  # fmt: skip
 def test_what_the_arithmetic_does_not_know_is_said_and_not_guessed(config: dict[str, Any], word: str) -> None:
     with pytest.raises(UnknownArchitecture) as caught:
         estimate(asked(config=config))

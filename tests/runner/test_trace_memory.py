@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from doctor.exact_memory import NoTrace, Traced, as_estimate, trace
+from doctor.exact_memory import Traced, as_estimate, trace
+from doctor.memory_troubles import NoTrace
 from runner.estimate import MemoryRequest, estimate
 
 SMALL = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128}
