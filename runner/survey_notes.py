@@ -80,7 +80,7 @@ def _file_notes(notes: ReadingNotes) -> Iterator[Note]:
         yield "warn", t("{count} {count:row|rows} did not have the columns of their header and {count:is|are} left out (the first: {place})",
                         count=notes.misshapen_rows, place=notes.misshapen_at)  # fmt: skip
     if notes.nul_characters:
-        yield "warn", t("{count} zero {count:character|characters} in the texts were taken out (the first: {place}): was the file "
+        yield "warn", t("{count} zero {count:character|characters} in the texts {count:was|were} taken out (the first: {place}): was the file "
                         "damaged when a disk or a machine failed?", count=notes.nul_characters, place=notes.nul_at)  # fmt: skip
     if notes.most_lines > LINES_OF_A_TEXT:
         yield "warn", t("{place}: one text goes over {lines} lines: is a quote missing before it ends?",

@@ -151,12 +151,13 @@ def _json(plan: MemoryPlan, request: MemoryRequest, with_comparison: bool, compa
 def _print(plan: MemoryPlan, request: MemoryRequest, with_comparison: bool, compared: Compared | None) -> None:  # fmt: skip
     from doctor.render.cards_text import comparison_lines
     from doctor.render.layout import columns
-    from doctor.render.measured_text import compared_lines
     from doctor.render.plan_text import plan_lines
 
     width = columns(sys.stdout)
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     if compared is not None:
+        from doctor.render.measured_text import compared_lines
+
         print("\n".join([*compared_lines(compared, width), ""]))
     print("\n".join(plan_lines(plan, width, unicode)))
     if with_comparison:

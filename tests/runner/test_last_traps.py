@@ -143,3 +143,29 @@ def test_ranks_draw_each_their_own_and_the_first_what_one_process_draws() -> Non
     assert drawn(3, 0) == drawn(3) == drawn(3)
     draws = [drawn(window, rank) for window in (3, 4) for rank in range(4)]
     assert all(one != other for place, one in enumerate(draws) for other in draws[:place])
+
+
+def test_embeddings_have_a_row_for_the_highest_id_and_the_new_ones_are_named(tmp_path: Path) -> None:
+    """A tokenizer whose vocabulary has a gap: fewer tokens than its highest id says, and one beyond the model's rows."""
+    import transformers
+
+    from runner.build import tokens_needed
+
+    began = make_run(tmp_path, ["train.steps=1"], "began")
+    assert train(began) == 0
+    folder = tmp_path / "tokenizer"
+    tokenizer = transformers.AutoTokenizer.from_pretrained(str(began.final))
+    tokenizer.save_pretrained(str(folder))
+    content = json.loads((folder / "tokenizer.json").read_bytes())
+    vocabulary, rows = content["model"]["vocab"], len(tokenizer)
+    vocabulary["soup"] = rows + 5  # as often as any word of these texts
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    assert tokens_needed(transformers.AutoTokenizer.from_pretrained(str(folder))) == rows + 6
+    changes = [
+        "model.config={}", f"model.path={began.final}", f"model.tokenizer={folder}",
+        "train.steps=4",
+    ]  # fmt: skip
+    run = make_run(tmp_path, changes)
+    assert train(run) == 0
+    (note,) = [e.data["text"] for e in events(run, "note") if "not pretrained" in e.data["text"]["msgid"]]
+    assert f"bert.embeddings.word_embeddings.weight[{rows}:{rows + 6}]" in note["params"]["names"]
