@@ -21,6 +21,7 @@ from doctor.service.cure import (
     undo,
     way_back,
 )
+from doctor.service.data import data_page
 from doctor.service.diagnosis import (
     beside_script,
     examine,
@@ -138,6 +139,7 @@ __all__ = [
     "convert_snapshot",
     "copy_model",
     "credentials_named",
+    "data_page",
     "diff_snapshots",
     "drop_change",
     "examine",
