@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from doctor.render.run_page import as_html, as_markdown
 from doctor.render.run_text import screen
-from doctor.watching import RunWatcher
+from doctor.run_page import collect
+from doctor.watching import RunWatcher, summarise
 from runner.events import EventWriter, RunEvent
 from runner.rundir import RunDir
 from runner.state import RunState, fold, state_as_dict
@@ -141,19 +143,39 @@ def test_of_a_model_cut_into_parts_the_forward_pass_is_nobodys_own() -> None:
     assert found is not None and (found["rank"], found["own_parts"]) == (1, ["data", "copy"])
 
 
-def test_watch_reads_the_ranks_of_a_run_directory(tmp_path: Path) -> None:
-    run = RunDir(tmp_path / "run")
+def written(folder: Path, *own_seconds: float) -> RunWatcher:
+    """Return what watches a run directory with a file of events for each rank."""
+    run = RunDir(folder / "run")
     run.make()
     now = [0.0]
-    for rank in range(3):
+    for rank in range(len(own_seconds)):
         writer = EventWriter(run.events / f"trainer-{rank}.jsonl", f"trainer-{rank}", lambda: now[0])
-        for event in _events((0.1, 0.1, 0.4), 20, 3, {}):
+        for event in _events(own_seconds, 20, len(own_seconds), {}):
             if event.source == writer.source:
                 now[0] = event.t + 1.7e9
                 writer.write(event.kind, event.step, **event.data)
         writer.close()
-    watcher = RunWatcher(run, clock=lambda: 1.7e9 + 21)
+    return RunWatcher(run, clock=lambda: 1.7e9 + 21)
+
+
+def test_watch_reads_the_ranks_of_a_run_directory(tmp_path: Path) -> None:
+    watcher = written(tmp_path, 0.1, 0.1, 0.4)
     lines = screen("run", watcher.poll(), "running", 1.7e9 + 21, width=200)
     assert any(
         "3 ranks · 600 tokens/s · 24 samples/s" in line and "rank 2 is the slowest" in line for line in lines
     )
+
+
+def test_the_report_has_a_row_a_rank_and_names_the_slow_one(tmp_path: Path) -> None:
+    watcher = written(tmp_path, 0.1, 0.1, 0.4)
+    watcher.poll()
+    (watcher.run.plan).write_text("{}")
+    markdown, html = (as_form(collect(watcher)) for as_form in (as_markdown, as_html))
+    for page in (markdown, html):
+        assert "3 ranks" in page and "rank 2 is the slowest: what it does by itself" in page
+    assert [line.split("|")[1].strip() for line in markdown.splitlines() if "its own work" in line] == [
+        "0",
+        "1",
+        "2",
+    ]
+    assert summarise(watcher.run).processes == 3
