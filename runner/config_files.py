@@ -48,10 +48,12 @@ def with_config_files(tree: TomlTree, base: Path) -> tuple[TomlTree, list[Text]]
 def _laid(tree: TomlTree, found: Elsewhere) -> tuple[TomlTree, list[Text]]:
     tree, problems = laid_under(tree, found)
     section = tree.values.get("parallel")
-    if isinstance(section, dict):
-        section["unused"] = [*section.get("unused", []), *(f"{found.file}: {name}" for name in found.unused)]
-        if found.tuning:
-            section["deepspeed"] = {**found.tuning, **section.get("deepspeed", {})}
+    if not isinstance(section, dict):
+        return tree, problems
+    unused, tuning = section.setdefault("unused", []), section.setdefault("deepspeed", {})
+    if isinstance(unused, list) and isinstance(tuning, dict):  # else told of as a mistake of the profile
+        told = [*unused, *(f"{found.file}: {name}" for name in found.unused)]
+        section["unused"], section["deepspeed"] = list(dict.fromkeys(told)), {**found.tuning, **tuning}
     return tree, problems
 
 
@@ -69,9 +71,7 @@ def read_file(path: Path, parse: Callable[[str], Any]) -> tuple[dict[str, Any], 
                 why=str(error),
             )
         ]
-    except (
-        Exception
-    ) as error:  # JSON's and YAML's errors have no common kind but ValueError's children and their own
+    except Exception as error:  # JSON's and YAML's errors have no kind in common
         return {}, [t("{file}: cannot be understood: {why}", file=str(path), why=str(error)[:300])]
     if not isinstance(values, dict):
         return {}, [t("{file}: holds no settings", file=str(path))]

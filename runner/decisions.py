@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 import msgspec
 
 from runner.profile import Profile
@@ -118,22 +116,11 @@ def placement_decisions(profile: Profile) -> list[Decision]:
 
 def parallel_decisions(profile: Profile) -> list[Decision]:
     """Return the configuration files that the profile was read with, and what of them has no effect."""
-    section, found = profile.parallel, []
-    for name, path in (
-        ("accelerate_config", section.accelerate_config),
-        ("deepspeed_config", section.deepspeed_config),
-    ):
-        if not path:
-            continue
-        file = PurePath(path).name
-        unused = [one.partition(": ")[2] for one in section.unused if one.startswith(f"{file}: ")]
-        why = (
-            t("read into the profile; without effect here: {names}", names=", ".join(unused))
-            if unused
-            else t("read into the profile")
-        )
-        found.append(Decision(name=f"parallel.{name}", value=path, why=why))
-    return found
+    section = profile.parallel
+    files = {"accelerate_config": section.accelerate_config, "deepspeed_config": section.deepspeed_config}
+    unused = ", ".join(section.unused)
+    why = t("read into the profile; without effect here: {names}", names=unused) if unused else t("read into the profile")  # fmt: skip
+    return [Decision(name=f"parallel.{name}", value=path, why=why) for name, path in files.items() if path]
 
 
 def technique_decisions(profile: Profile) -> list[Decision]:

@@ -198,7 +198,7 @@ def _offload(zero: Mapping[str, Any], found: Elsewhere) -> None:
             found.tuning[name] = {"pin_memory": part["pin_memory"]}
     if away["offload_param"] and not away["offload_optimizer"]:
         found.problems.append(t("{at}: only together with offload_optimizer: weights that lie on the host are updated there", at=found.at(f"{ZERO}.offload_param", "cpu")))  # fmt: skip
-    elif away["offload_param"] and zero.get("stage") != 3:
+    elif away["offload_param"] and zero.get("stage") not in (3, "auto"):
         found.problems.append(
             t(
                 "{at}: weights are only cut into parts, and moved away, at stage 3",

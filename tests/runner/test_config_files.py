@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from runner.accelerate_file import accelerate_file
+from runner.decisions import fixed_decisions
 from runner.deepspeed_file import deepspeed_file
 from runner.profile import Profile, ProfileError, load_profile
 from tests.runner.tiny import PROFILE, write_rows
@@ -67,6 +68,29 @@ def test_numbers_are_taken_where_the_profile_has_none(tmp_path: Path) -> None:
                      "zero_optimization": {"stage": 1}})  # fmt: skip
     profile = load(tmp_path)
     assert profile.train.clip_norm == 0.3 and profile.train.betas == (0.9, 0.95)
+
+
+def test_a_stage_that_the_trainer_fills_in_leaves_offload_as_it_is(tmp_path: Path) -> None:
+    away = {"device": "cpu"}
+    write(
+        tmp_path, {"zero_optimization": {"stage": "auto", "offload_optimizer": away, "offload_param": away}}
+    )
+    profile = load(tmp_path)
+    assert profile.parallel.zero_stage is None and profile.train.offload == "parameters"
+
+
+def test_what_has_no_effect_is_told_with_the_plan(tmp_path: Path) -> None:
+    write(tmp_path, TRAINER)
+    (said,) = [
+        one for one in fixed_decisions(load(tmp_path), "cpu") if one.name == "parallel.deepspeed_config"
+    ]
+    assert "ds.json: steps_per_print" in str(said.why)
+
+
+@pytest.mark.parametrize("wrong", ['parallel.unused="x"', "parallel.deepspeed=3"])
+def test_keys_of_the_wrong_kind_are_named_and_nothing_breaks(tmp_path: Path, wrong: str) -> None:
+    write(tmp_path, TRAINER)
+    assert wrong.partition("=")[0] in problems(tmp_path, wrong)
 
 
 def test_batch_sizes_say_how_many_processes(tmp_path: Path) -> None:
