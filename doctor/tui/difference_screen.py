@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
 from rich.text import Text as Styled
 from textual import on, work
 from textual.app import ComposeResult
@@ -12,12 +13,13 @@ from textual.binding import Binding, BindingType
 
 from doctor.language import say
 from doctor.render.layout import indent
-from doctor.render.snapshot_compare import difference_lines, headline, uncompared_lines, verdict_words
+from doctor.render.snapshot_compare import headline, uncompared_lines, verdict_words
 from doctor.snapshots.meanings import VERDICTS
 from doctor.tui.background import in_background
 from doctor.tui.base_screen import BaseScreen
 from doctor.tui.messages import Answered, Differed, Trouble
 from doctor.tui.trouble import sentence
+from doctor.tui.widgets.difference_rows import difference_rows
 from doctor.tui.widgets.item_list import Item, ItemList
 from doctor.tui.widgets.rows import Head, wrapped
 from runner.strings import printable
@@ -104,7 +106,7 @@ class DifferenceScreen(BaseScreen):
             if self.found.complete or self.found.verdict != "same-bits"
             else "bold magenta"
         )
-        rows = [Styled(line, style) for line in indent(headline(self.found), width, "", "  ")]
+        rows = [Styled(line, style) for line in indent(headline(_named(self.found)), width, "", "  ")]
         answer = self._answer
         return rows + (
             []
@@ -143,6 +145,12 @@ class DifferenceScreen(BaseScreen):
         self.query_one("#head", Head).redraw()
 
 
+def _named(found: Diff) -> Diff:
+    """Return the difference with names for people: this machine's key is ``here``."""
+    a, b = (say("this machine") if name == "here" else name for name in (found.a, found.b))
+    return msgspec.structs.replace(found, a=a, b=b)
+
+
 def _items(found: Diff) -> list[Item]:
     groups = [(verdict, [one for one in found.differences if one.verdict == verdict]) for verdict in VERDICTS]
     items = [_group(verdict, rows) for verdict, rows in groups if rows]
@@ -157,10 +165,7 @@ def _group(verdict: str, differences: Sequence[Difference]) -> Item:
     def rows(width: int, unfolded: bool) -> Sequence[Styled]:
         title = f"{_SIGNS[verdict]} {verdict_words(verdict)} ({len(differences)})"  # type: ignore[arg-type]
         head = Styled.assemble((title, _STYLES[verdict]), ("" if unfolded else "  …", "dim"))
-        lines = difference_lines(differences, width, len(differences)) if unfolded else ()
-        body = [
-            row for line in lines for row in wrapped(line, width, "dim" if line.startswith("      ") else "")
-        ]
+        body = list(difference_rows(differences, width)) if unfolded else []
         return [head, *body, *([Styled()] if unfolded else [])]
 
     return Item(verdict, rows)

@@ -93,7 +93,7 @@ class FixScreen(BaseScreen):
                 for line in indent(say("nothing here can be done about it by the doctor"), width, "", "")
             ]
         else:
-            out += [Styled(line) for line in self._plan_lines(self._plan, width)]
+            out += [Styled.from_ansi(line) for line in self._plan_lines(self._plan, width)]
         if self._told:
             out += [
                 Styled(),
@@ -123,7 +123,7 @@ class FixScreen(BaseScreen):
                 lambda step: list(plan.previews[at[id(step)]]),
                 lambda step: plan.ways_back[at[id(step)]],
                 width,
-                colour=False,
+                colour=True,
             )
         )
         if plan.is_done_already:
@@ -221,4 +221,4 @@ def _outcome(cured: Cured, width: int) -> list[Styled]:
     out = [Styled(line, style) for line in indent(words, width, "", "  ")]
     if cured.why is not None:
         out += [Styled(line) for line in indent(words_of(cured.why), width, "  ", "  ")]
-    return out + [Styled("  " + line) for line in turn_lines(cured.turns, colour=False)]
+    return out + [Styled.from_ansi("  " + line) for line in turn_lines(cured.turns, colour=True)]

@@ -12,7 +12,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 
-from doctor.render.layout import indent
+from doctor.render.layout import display_width, indent, pad
+from doctor.render.run_text import cut
 from doctor.tui.background import in_background
 from doctor.tui.filtering import FilteredScreen
 from doctor.tui.messages import Listed, Trouble
@@ -22,6 +23,8 @@ from doctor.tui.widgets.rows import Head, Rows
 from runner.text import t
 
 Row = TypeVar("Row")
+NAME_COLUMNS = 36
+"""Of a list whose items have names: at most so many for them."""
 
 
 class ListScreen(FilteredScreen, Generic[Row]):
@@ -187,3 +190,11 @@ class ListScreen(FilteredScreen, Generic[Row]):
 def indented(words: Styled, width: int) -> list[Styled]:
     """Return a sentence in as many rows as it takes."""
     return [Styled(line, words.style) for line in indent(words.plain, width, "", "  ")]
+
+
+def named_rows(name: str, about: str, width: int, names: Sequence[str]) -> list[Styled]:
+    """Return an item's name and what it is in two columns, the first as wide as the longest of all ``names``."""
+    columns = min(NAME_COLUMNS, max((display_width(one) for one in names), default=0) + len("* "))
+    first, *rest = indent(about, max(20, width - columns - 2), "", "")
+    out = [Styled.assemble((pad(cut(name, columns), columns) + "  ", "bold"), first)]
+    return out + [Styled(" " * (columns + 2) + line) for line in rest]

@@ -11,19 +11,17 @@ from textual.binding import Binding, BindingType
 
 from doctor.language import say
 from doctor.model import t
-from doctor.render.layout import indent, pad
+from doctor.render.layout import indent
 from doctor.render.text import printable_text
 from doctor.tui.background import in_background
 from doctor.tui.confirm_screen import ConfirmScreen
-from doctor.tui.list_screen import ListScreen
+from doctor.tui.list_screen import ListScreen, named_rows
 from doctor.tui.messages import Planned, RunStarted
 from doctor.tui.source import PlanRow, ProfileRow
 from doctor.tui.trouble import sentence
 from doctor.tui.widgets.item_list import Item
 from doctor.tui.widgets.plan_rows import plan_rows
 from runner.strings import printable
-
-_NAME = 20
 
 
 class ProfilesScreen(ListScreen[ProfileRow]):
@@ -56,9 +54,8 @@ class ProfilesScreen(ListScreen[ProfileRow]):
 
     def item_of(self, row: ProfileRow) -> Item:
         def rows(width: int, unfolded: bool) -> Sequence[Styled]:
-            first, *rest = indent(printable_text(row.title), max(20, width - _NAME - 2), "", "") or [""]
-            out = [Styled.assemble((pad(printable(row.name), _NAME) + "  ", "bold"), first)]
-            return out + [Styled(" " * (_NAME + 2) + line) for line in rest]
+            names = [one.name for one in self.rows or ()]
+            return named_rows(printable(row.name), printable_text(row.title), width, names)
 
         return Item(row.name, rows)
 

@@ -10,10 +10,9 @@ from textual import events, on, work
 from textual.binding import Binding, BindingType
 
 from doctor.language import say
-from doctor.render.layout import indent, pad
 from doctor.render.text import printable_text
 from doctor.tui.background import in_background
-from doctor.tui.list_screen import ListScreen, indented
+from doctor.tui.list_screen import ListScreen, indented, named_rows
 from doctor.tui.messages import Answered, LinesRead
 from doctor.tui.source import SnapshotRow
 from doctor.tui.trouble import sentence
@@ -21,8 +20,6 @@ from doctor.tui.widgets.item_list import Item
 from doctor.tui.widgets.rows import wrapped
 from runner.strings import printable
 from runner.text import t
-
-_NAME = 36
 
 
 class SnapshotsScreen(ListScreen[SnapshotRow]):
@@ -56,11 +53,8 @@ class SnapshotsScreen(ListScreen[SnapshotRow]):
         )
 
         def rows(width: int, unfolded: bool) -> Sequence[Styled]:
-            first, *rest = indent(
-                f"{origin}  {printable_text(row.label)}".rstrip(), max(20, width - _NAME - 2), "", ""
-            )
-            out = [Styled.assemble((pad(name, _NAME) + "  ", "bold"), first)]
-            return out + [Styled(" " * (_NAME + 2) + line) for line in rest]
+            about = f"{origin}  {printable_text(row.label)}".rstrip()
+            return named_rows(name, about, width, [one.name for one in self.rows or ()])
 
         return Item(row.key, rows)
 
