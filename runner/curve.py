@@ -19,6 +19,11 @@ class Curve:
         self.values: list[float] = []
 
     def add(self, step: float, value: float) -> None:
+        """Add a point. One of an earlier step takes the place of what came after it: the training went back to a checkpoint,
+        and the weights of those losses are no more."""
+        while self.steps and self.steps[-1] > step:
+            self.steps.pop()
+            self.values.pop()
         self.steps.append(step)
         self.values.append(value)
         if len(self.steps) > self.limit:
