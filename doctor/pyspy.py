@@ -16,7 +16,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from doctor.stacks import Stack, Trouble, classify, drop_torn, missing, parse_errors, parse_raw
+from doctor.pyspy_errors import Trouble, classify, missing
+from doctor.stacks import Stack, drop_torn, parse_errors, parse_raw
 from runner.text import t
 
 STOP_WAIT_S = 2.0

@@ -9,7 +9,8 @@ from doctor.gil import gil_shares, is_due
 from doctor.pace import Pace
 from doctor.probes.trainer_of import BusiestPython
 from doctor.pyspy import Sample, Window
-from doctor.stacks import Trouble, hottest, where_time_goes
+from doctor.pyspy_errors import Trouble
+from doctor.stacks import hottest, where_time_goes
 
 RETRY_S = 60.0
 """What failed for a lasting reason (no py-spy, not permitted) is tried again after so long."""

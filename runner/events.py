@@ -59,7 +59,7 @@ import msgspec
 # sample-stacks  distributed (true: its stacks go through data parallel training), exchange (share of looks in a collective, of
 #                the thread that is oftenest in one), samples, errors, frames [{function, file, line, self_share, total_share, process, thread (a side thread's)}],
 #                looks (at the trainer's main thread), phases {name: share of looks}, places [{phase, function, file, line,
-#                share}] in the user's own code, trees [{process, nodes [[depth, function, file, line, share]]}], why and trouble (its class, see doctor/stacks.py) where there are none
+#                share}] in the user's own code, trees [{process, nodes [[depth, function, file, line, share]]}], why and trouble (its class, see doctor/pyspy_errors.py) where there are none
 # standing       where a silent trainer stands: file (inside the run directory), waits [{pid, state, call}] of its processes, place
 #                (of its own dumps), dumps (how many of them)
 KINDS = (

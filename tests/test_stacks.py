@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from doctor.pyspy_errors import classify
 from doctor.stacks import (
-    classify,
     drop_torn,
     hottest,
     parse_errors,

@@ -16,7 +16,7 @@ from doctor.render.on_finish_text import on_finish_lines
 from doctor.render.preparing_text import preparing_text
 from doctor.render.rank_text import attention_lines, together_line
 from doctor.render.sparkline import bar, sparkline
-from doctor.render.verdict_text import alert_lines, verdict_line
+from doctor.render.verdict_text import alert_lines, evidence_lines, verdict_line
 from doctor.render.xid_text import xid_lines
 from runner.events import RunEvent, number
 from runner.state import Curve, RunState
@@ -24,6 +24,9 @@ from runner.strings import printable
 from runner.text import Text, t
 from runner.verdict import is_worth_saying, verdict_of
 
+STANDS = ("hung", "still")
+"""Verdicts whose evidence belongs on the screen: where it stands, and the file with the whole stack."""
+STANDS_LINES = 4
 _ROLES = {
     "completed": "good",
     "ended": "bold",
@@ -154,12 +157,17 @@ def _verdict(state: RunState, status: str, now: float, width: int) -> list[str]:
     ]
     if is_worth_saying(verdict, status, state.step):
         lines += indent(verdict_line(verdict), width, "> ", "  ")[:3]
+        if verdict.kind in STANDS:
+            lines += [cut(f"  {line}", width) for line in evidence_lines(verdict)[:STANDS_LINES]]
     return lines
 
 
 def _progress(state: RunState, status: str, width: int, unicode: bool) -> Iterator[str]:
     if state.started or status == "starting":  # a process that is no run of ours has no steps
         yield progress_line(state, status, width, unicode, with_status=False)
+    if state.evaluating:
+        yield say(t("evaluating: {done} of {total} batches", done=str(state.evaluating.get("done")),
+                    total=str(state.evaluating.get("total"))))  # fmt: skip
     started = state.started
     if started:
         facts = [started.get("device"), started.get("precision"), started.get("model")]
