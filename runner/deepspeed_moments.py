@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
-from runner.deepspeed_parts import flat_parts, is_stage_3
+from runner.deepspeed_parts import flat_parts, is_stage_3, is_zero_part
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
@@ -45,8 +46,6 @@ class ZeroMoments:
 
     def put_moments(self, found: Iterable[tuple[str, str, torch.Tensor]]) -> None:
         """Take ``(parameter, key, whole tensor)`` in place of what is there; every rank is given all of them."""
-        from deepspeed.utils import safe_set_full_optimizer_state
-
         self.state.clear()
         places = {
             self._names[id(parameter)]: (parameter, part)
@@ -61,7 +60,7 @@ class ZeroMoments:
                 step = self.state[part]["step"]
                 step.fill_(max(float(step), float(tensor)))
             else:
-                safe_set_full_optimizer_state(parameter, tensor.to(part.device), key)
+                put_moment(tensor.to(part.device), parameter, key)
 
     def take_weights(self) -> None:
         """Take the optimizer's own copy of the weights anew from the model's, which somebody has just loaded."""
@@ -87,3 +86,18 @@ class ZeroMoments:
         if not is_stage_3(self._zero):
             self._zero._hp_optimizer_states_linked = False
             self._zero._lazy_init_hp_params_optimizer_state()
+
+
+def put_moment(full: torch.Tensor, parameter: Any, key: str) -> None:
+    """Take this rank's part of a whole moment in place of what is there."""
+    from deepspeed.utils import safe_set_full_optimizer_state, safe_set_local_optimizer_state
+
+    if not is_zero_part(parameter):
+        safe_set_full_optimizer_state(parameter, full, key)
+        return
+    # DeepSpeed's own cut of a whole tensor fails where it does not come out even over the ranks.
+    each = parameter.ds_tensor.numel()
+    own = full.new_zeros(each)
+    part = full.reshape(-1)[each * dist.get_rank() :][:each]
+    own[: part.numel()] = part
+    safe_set_local_optimizer_state(parameter, own, key)

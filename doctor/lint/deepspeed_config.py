@@ -88,8 +88,8 @@ def _zero(zero: Mapping[str, Any]) -> Iterator[Problem]:
         if key not in known and (near := _near(key, known)):
             yield key, "fail", t("{key} is not a key of zero_optimization, and DeepSpeed refuses the file: is {near} meant?", key=key, near=near)  # fmt: skip
     for name in ("offload_param", "offload_optimizer"):
-        part = zero.get(name)
-        device = part.get("device") if isinstance(part, dict) else None
+        part = zero[name] if isinstance(zero.get(name), dict) else {}
+        device = part.get("device")
         if device in ("cpu", "nvme") and name == "offload_param" and stage in (0, 1, 2):
             yield (
                 name,
