@@ -32,7 +32,7 @@ intermediate_size = 512, max_position_embeddings = 256 }
 vocabulary_size = 6000
 """
 TASKS = {
-    "imdb": (MINILM, "epochs = 2\nbatch_size = 16\nmax_length = 256\nlr = 1e-4\n", 1_000, 500),
+    "imdb": (MINILM, "epochs = 1\nbatch_size = 16\nmax_length = 256\nlr = 1e-4\n", 1_000, 400),
     "waimai": (SMALL, "epochs = 2\nbatch_size = 32\nmax_length = 128\nlr = 1e-3\n", 4_000, 1_000),
 }
 

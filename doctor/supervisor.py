@@ -10,23 +10,19 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from doctor.detached import start_detached
-from doctor.ended import Ended, Note, last_exception, notes_of
+from doctor.ended import Ended, Note, last_exception
 from doctor.going_on import GoingOn
 from doctor.launch import sampler_trouble, start_sampler
 from doctor.leftovers import VARIABLE, Leftovers
 from doctor.log_reader import LogReader, size_of
-from doctor.machine import live_snapshot, load_snapshot
-from doctor.model import Container, Snapshot
+from doctor.machine import live_snapshot
+from doctor.model import Container
 from doctor.on_finish import OnFinish
 from doctor.own_metrics import OwnMetrics
 from doctor.probes import Context
@@ -34,16 +30,15 @@ from doctor.redact_secrets import without_secrets
 from doctor.render.layout import human_bytes
 from doctor.run_ends import first_and_last
 from doctor.stopping import HELD_SIGNALS, StopLadder, send
+from doctor.supervised_words import SupervisedWords
 from doctor.trainer_pid import mark_of, write_mark
 from doctor.tries import Place, Tries
 from runner.command_plan import CommandPlan, decode_command
-from runner.events import EventWriter
 from runner.rundir import RunDir
 from runner.strings import printable
-from runner.text import Text, t
+from runner.text import t
 
 LOOK_EVERY_S = 0.2
-TAIL_BYTES = 64 << 10
 COULD_NOT_START = 127
 
 
@@ -62,7 +57,7 @@ class Supervisor:
         self.environ = environ
         self.context = context or Context()
         """Where the control group's counters are read."""
-        self.writer = EventWriter(run.events / "trainer-log.jsonl", "log")
+        self.words = SupervisedWords(run)
         self.stop = StopLadder()
         self.begun = time.monotonic()
         self.steps = 0
@@ -75,30 +70,32 @@ class Supervisor:
             log_begin = size_of(self.run.trainer_log)
             ended = self._attempt(tries.attempt, going_on)
             failed = ended.code != 0 and not self.stop.asked
-            tail, lines_before = self._log_tail(log_begin) if failed and ended.started else ("", 0)
+            tail, lines_before = self.words.log_tail(log_begin) if failed and ended.started else ("", 0)
             if failed and ended.started:
-                self._tell(ended, tail, lines_before)
+                self.words.explain(ended, tail, lines_before)
             place = Place(self.steps, going_on.newest_step, last_exception(tail) or str(ended.code))
             if not failed or not ended.started or not self._may_try_again(ended, tries, place):
                 break
         if ended.started and (failed or self.stop.asked):
-            going_on.tell_newest(self._note)
+            going_on.tell_newest(self.words.note)
         outcome = "interrupted" if self.stop.asked else "failed" if ended.code else "completed"
-        self._write("run-finished", None, outcome=outcome, steps=self.steps, exit_code=ended.code,
+        self.words.write("run-finished", None, outcome=outcome, steps=self.steps, exit_code=ended.code,
                     seconds=time.monotonic() - self.begun)  # fmt: skip
-        OnFinish(self.run, self.plan, self.stop, self._write, self._note).carry_out(outcome, ended.code)
+        OnFinish(self.run, self.plan, self.stop, self.words.write, self.words.note).carry_out(
+            outcome, ended.code
+        )
         return ended.code
 
     def _may_try_again(self, ended: Ended, tries: Tries, place: Place) -> bool:
         """Say that it starts again, or why it does not, and wait a moment; False: it does not, or was stopped meanwhile."""
         why_not = tries.take(place)
         if why_not is not None:
-            self._note(Note("fail", why_not))
+            self.words.note(Note("fail", why_not))
         if why_not is not None or tries.is_over:
             return False
         text = t("Ended with status {code}; started again in {seconds} s ({attempt} of {retries}).",
                  code=ended.code, seconds=round(tries.wait_s), attempt=tries.attempt, retries=self.plan.retries)  # fmt: skip
-        self._note(Note("warn", text, {"again": tries.attempt}))
+        self.words.note(Note("warn", text, {"again": tries.attempt}))
         Leftovers(self.run).end()  # they hold memory and ports
         end = time.monotonic() + tries.wait_s
         while time.monotonic() < end and not self.stop.asked:
@@ -111,13 +108,13 @@ class Supervisor:
             return Ended(-self.stop.requests[0], started=False)
         before, reader = (
             self._container(),
-            LogReader(self.run, self._write, self._note),
+            LogReader(self.run, self.words.write, self.words.note),
         )  # before it can have written a word
         process = self._start(attempt, going_on)
         if process is None:
             return Ended(COULD_NOT_START, started=False)
         sampler = self._start_sampler(process.pid)
-        metrics = OwnMetrics(self.run, self.plan, self._write)
+        metrics = OwnMetrics(self.run, self.plan, self.words.write)
         self._follow(process, reader, metrics)
         self.steps = max(self.steps, reader.steps, metrics.steps, steps_told(self.run))
         self._look_at_leftovers(process.pid)
@@ -129,7 +126,7 @@ class Supervisor:
         return ended
 
     def _start(self, attempt: int, going_on: GoingOn) -> subprocess.Popen[bytes] | None:
-        words, variables = going_on.words_and_variables(attempt, self._note)
+        words, variables = going_on.words_and_variables(attempt, self.words.note)
         environ = {**self.environ, **self.plan.environment, VARIABLE: str(self.run.path), **variables}
         self.stop.new_attempt()
         try:
@@ -138,7 +135,7 @@ class Supervisor:
             )
         except OSError as error:
             why = error.strerror or str(error)
-            self._note(
+            self.words.note(
                 Note(
                     "fail", t("the command could not be started: {error}", error=f"{why} ({error.filename})")
                 )
@@ -148,7 +145,7 @@ class Supervisor:
         with suppress(OSError):  # a full disk: nobody else can signal it then; we still do
             if mark is not None:
                 write_mark(self.run.trainer_pid, mark)
-        self._write("run-started", None, pid=process.pid, hostname=socket.gethostname(),
+        self.words.write("run-started", None, pid=process.pid, hostname=socket.gethostname(),
                     command=printable(without_secrets(self.plan.command)), attempt=attempt)  # fmt: skip
         return process
 
@@ -158,7 +155,7 @@ class Supervisor:
         try:
             return start_sampler(self.run, pid, "--supervised")
         except OSError as error:
-            self._note(Note("warn", sampler_trouble(error)))
+            self.words.note(Note("warn", sampler_trouble(error)))
             return None
 
     def _follow(self, process: subprocess.Popen[bytes], reader: LogReader, metrics: OwnMetrics) -> None:
@@ -169,7 +166,9 @@ class Supervisor:
                 metrics.look()
             number = self.stop.due(time.monotonic())
             if number is not None:
-                self._note(Note("info", t("Stopping: {signal} sent to the command.", signal=number.name)))
+                self.words.note(
+                    Note("info", t("Stopping: {signal} sent to the command.", signal=number.name))
+                )
                 send(process.pid, number)
                 if number == signal.SIGKILL:
                     Leftovers(self.run).send(number)  # ranks with a session of their own
@@ -186,7 +185,7 @@ class Supervisor:
         if count and self.stop.asked:
             leftovers.end()
         elif count and self.plan.retries == 0:
-            self._note(
+            self.words.note(
                 Note(
                     "warn",
                     t("The command ended and left processes behind (process group {group}).", group=root),
@@ -197,65 +196,9 @@ class Supervisor:
         """Return the control group's limits and counters now; None: they cannot be read."""
         return live_snapshot(self.context, ("container",)).facts.container.value
 
-    # -- words ----------------------------------------------------------------------------------------------------
-    def _tell(self, ended: Ended, tail: str, lines_before: int) -> None:
-        """Keep how a start failed, explained against the machine of its snapshot, as notes."""
-        try:
-            for note in notes_of(ended, tail, lines_before, self._snapshot()):
-                self._note(note)
-        except (
-            Exception
-        ) as error:  # whatever it is: the run's last word and what follows it must still happen
-            self._note(
-                Note(
-                    "warn",
-                    t("the end could not be explained: {error}", error=f"{type(error).__name__}: {error}"),
-                )
-            )
-
-    def _snapshot(self) -> Snapshot | None:
-        try:
-            return load_snapshot(self.run.snapshot)
-        except (OSError, ValueError) as error:
-            _complain(f"{self.run.snapshot}: {error}")
-            return None
-
-    def _log_tail(self, begin: int) -> tuple[str, int]:
-        """Return the end of what this start wrote, and how many lines of the log stand before it."""
-        lines = 0
-        try:
-            with open(self.run.trainer_log, "rb") as file:
-                start = max(begin, size_of(self.run.trainer_log) - TAIL_BYTES)
-                while file.tell() < start:
-                    lines += file.read(min(1 << 20, start - file.tell())).count(b"\n")
-                text = file.read().decode("utf-8", "replace")
-        except OSError as error:
-            _complain(f"{self.run.trainer_log}: {error}")
-            return "", 0
-        return text.replace("\r\n", "\n").replace("\r", "\n"), lines
-
-    def _note(self, note: Note) -> None:
-        self._write("note", None, level=note.level, text=_plain(note.text), **note.data)
-
-    def _write(self, kind: str, step: int | None, **data: Any) -> None:
-        """Append one event; a full disk loses it and stops nothing."""
-        try:
-            self.writer.write(kind, step, **data)
-        except OSError as error:
-            _complain(f"{self.writer.path}: {error}")
-
 
 def _kills(container: Container | None) -> int | None:
     return container.oom_kill_count if container else None
-
-
-def _plain(text: Text) -> Any:
-    return msgspec.to_builtins(text)
-
-
-def _complain(line: str) -> None:
-    with suppress(OSError):  # supervisor.log lies on the same full disk
-        print("supervisor:", line, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _end_sampler(sampler: subprocess.Popen[bytes]) -> None:

@@ -169,7 +169,7 @@ def test_a_sigkill_is_told_by_the_counter_of_either_hierarchy(
     plan = CommandPlan(name="x", made_at="", argv=words, cwd=str(tmp_path), environment={}, decisions=())
     supervisor = Supervisor(run, plan, os.environ, with_sampler=False, context=Context(root=root, environ={}))
     assert supervisor.supervise() == 137
-    notes = [event for event, _ in read_events(supervisor.writer.path) if event.kind == "note"]
+    notes = [event for event, _ in read_events(supervisor.words.writer.path) if event.kind == "note"]
     text = fill(notes[0].data["text"]["msgid"], notes[0].data["text"].get("params", {}))
     assert expected in text
     assert ("16.0 GB" in text) == moves

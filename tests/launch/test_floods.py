@@ -31,11 +31,11 @@ def supervisor(tmp_path: Path) -> Supervisor:
 
 
 def told(supervisor: Supervisor, kind: str) -> list[RunEvent]:
-    return [event for event, _ in read_events(supervisor.writer.path) if event.kind == kind]
+    return [event for event, _ in read_events(supervisor.words.writer.path) if event.kind == kind]
 
 
 def test_of_a_flood_the_end_is_read_and_the_rest_is_said_to_be_passed_over(supervisor: Supervisor) -> None:
-    reader = LogReader(supervisor.run, supervisor._write, supervisor._note)
+    reader = LogReader(supervisor.run, supervisor.words.write, supervisor.words.note)
     with open(supervisor.run.trainer_log, "wb") as log:
         log.write(b"step 1/99 loss 7.5\n")
         for _ in range(30):
@@ -52,7 +52,7 @@ def test_of_a_flood_the_end_is_read_and_the_rest_is_said_to_be_passed_over(super
 
 def test_a_line_cut_by_passing_over_is_not_read_as_another(supervisor: Supervisor) -> None:
     """Its first half is gone: what is left of `step 123 loss 4` must not become step 3."""
-    reader = LogReader(supervisor.run, supervisor._write, supervisor._note)
+    reader = LogReader(supervisor.run, supervisor.words.write, supervisor.words.note)
     line = b"step 1234567 loss 0.5\n"
     with open(supervisor.run.trainer_log, "wb") as log:
         log.write(line * (5 * BEHIND_BYTES // len(line)))
@@ -62,7 +62,7 @@ def test_a_line_cut_by_passing_over_is_not_read_as_another(supervisor: Superviso
 
 
 def test_an_ordinary_log_is_read_whole(supervisor: Supervisor) -> None:
-    reader = LogReader(supervisor.run, supervisor._write, supervisor._note)
+    reader = LogReader(supervisor.run, supervisor.words.write, supervisor.words.note)
     with open(supervisor.run.trainer_log, "wb") as log:
         log.write(b"".join(b"step %d/900 loss 0.5\n" % number for number in range(1, 901)))
     reader.end()
