@@ -78,7 +78,7 @@ class DoctorApp(Navigation):
         self.add_screens()
         await self.switch_mode("runs" if self._first_run else "check")
         if self._first_run:
-            self.open_run(self._first_run)
+            await self.show_run(self._first_run)
         if self._notice:
             self.call_after_refresh(self._tell, self._notice, NOTICE_S)
 

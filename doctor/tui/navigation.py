@@ -31,16 +31,16 @@ class Navigation(App[int]):
 
     def open_run(self, name: str) -> None:
         """Watch a run; its screen lies over the list of runs."""
+        self.call_later(self.show_run, name)
+
+    async def show_run(self, name: str) -> None:
         from doctor.tui.run_screen import RunScreen
 
-        async def show() -> None:
-            if self.current_mode != "runs":
-                await self.switch_mode("runs")
-            if isinstance(self.screen, RunScreen):
-                await self.pop_screen()
-            await self.push_screen(RunScreen(name))
-
-        self.call_later(show)
+        if self.current_mode != "runs":
+            await self.switch_mode("runs")
+        if isinstance(self.screen, RunScreen):
+            await self.pop_screen()
+        await self.push_screen(RunScreen(name))
 
     def close_run(self) -> None:
         """Leave a run's screen for the list of runs. The run is not touched."""

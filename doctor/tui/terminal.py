@@ -12,6 +12,7 @@ import termios
 import time
 import tty
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
@@ -52,7 +53,7 @@ class AsciiDriver(QuietDriver):
 
 def choose_driver() -> tuple[type[Driver], str]:
     """Return what writes to this terminal, and what is to be said of it. Where it draws ASCII only, all is in English."""
-    if shows_unicode():
+    if shows_unicode(_environment()):
         if isinstance(sys.__stderr__, io.TextIOWrapper):
             sys.__stderr__.reconfigure(encoding="utf-8", errors="replace")  # whatever the locale says
         return QuietDriver, ""
@@ -67,8 +68,22 @@ def choose_driver() -> tuple[type[Driver], str]:
     return AsciiDriver, say(words)
 
 
+def _environment() -> dict[str, str]:
+    """Return the environment as it was given: Python in the C locale sets LC_CTYPE to C.UTF-8 by itself (PEP 538)."""
+    try:
+        given = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:
+        return dict(os.environ)
+    variables = (line.decode("utf-8", "replace").partition("=") for line in given)
+    return (
+        dict(os.environ)
+        | {"LC_CTYPE": ""}
+        | {name: value for name, _, value in variables if name == "LC_CTYPE"}
+    )
+
+
 def shows_unicode(
-    environ: Mapping[str, str] = os.environ,
+    environ: Mapping[str, str],
     ask_tmux: Callable[[], str] | None = None,
     probe: Callable[[], int | None] | None = None,
 ) -> bool:

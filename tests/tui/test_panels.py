@@ -243,3 +243,10 @@ def test_of_a_card_among_many_nothing_is_cut(width: int, lang: str, chinese: Non
         "MIG",
     ):
         assert words in " ".join(text.split())
+
+
+@pytest.mark.parametrize(("device", "is_first"), [("cuda:0", True), ("cpu", False)])
+def test_a_card_that_cannot_be_read_comes_first_where_the_run_needs_it(device: str, is_first: bool) -> None:
+    rows = panel(started={"device": device}, gpus={"why": "the driver hangs"}, host={"cpu_pct": 100.0})
+    assert rows.startswith("GPU\n? could not be read: the driver hangs") == is_first
+    assert "the driver hangs" in rows

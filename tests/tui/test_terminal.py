@@ -58,8 +58,13 @@ def test_detach_and_attach_at_another_size_leaves_the_screen_whole(tmux: Tmux, t
     assert max(len(line) for line in text.splitlines()) <= 80
 
 
-def sent_to_terminal(tmp_path: Path, **variables: str) -> bytes:
-    """Run the program in a pseudo-terminal until it has drawn, quit it, and return every byte that it sent."""
+def sent_to_terminal(
+    tmp_path: Path, until: bytes = b"smoothed", answer: bytes = b"", **variables: str
+) -> bytes:
+    """Run the program in a pseudo-terminal until it has drawn, quit it, and return every byte that it sent.
+
+    ``answer`` is where the terminal says its cursor is.
+    """
     import pty
 
     run = whole_run(tmp_path / "quickstart-1").run.path
@@ -83,7 +88,9 @@ def sent_to_terminal(tmp_path: Path, **variables: str) -> bytes:
         if not chunk:
             break
         sent += chunk
-        if not quit_sent and b"smoothed" in sent:
+        if answer and b"\x1b[6n" in chunk:
+            os.write(fd, answer)
+        if not quit_sent and until in sent:
             os.write(fd, b"q")
             quit_sent = True
     os.waitpid(pid, 0)
@@ -119,3 +126,56 @@ def test_without_a_terminal_it_is_one_sentence_not_a_hang() -> None:
     )
     assert done.returncode != 0
     assert "needs a terminal, and stderr is none here" in done.stderr
+
+
+THREE_COLUMNS, ONE_COLUMN = b"\x1b[1;4R", b"\x1b[1;2R"
+"""Where the cursor is after one character of three bytes: taken for three characters, or for one."""
+
+
+def test_a_terminal_that_takes_each_byte_for_a_character_gets_ascii_alone(tmp_path: Path) -> None:
+    sent = sent_to_terminal(tmp_path, b"ASCII only", THREE_COLUMNS, LC_ALL="", LANG="C", DOCTOR_LANG="zh")
+    drawn = sent.partition(b"\x1b[?1049h")[2]  # the probe stands before the other screen
+    assert not re.findall(rb"[\x80-\xff]+.{0,20}", drawn)
+    assert b"this terminal draws ASCII only" in drawn
+
+
+def test_a_terminal_that_draws_it_gets_all_though_the_locale_says_nothing(tmp_path: Path) -> None:
+    sent = sent_to_terminal(tmp_path, answer=ONE_COLUMN, LC_ALL="", LANG="C")
+    assert "✓".encode() in sent
+    assert b"ASCII only" not in sent
+
+
+def test_no_terminal_is_left_reporting_what_a_shell_cannot_read(tmp_path: Path) -> None:
+    """A line that drops leaves the terminal as it was set: plain keys, and no bytes for each motion of the mouse."""
+    sent = sent_to_terminal(tmp_path)
+    assert b"\x1b[?1003h" not in sent
+    assert b"\x1b[?1002h" in sent
+    assert not re.search(rb"\x1b\[>\d+u", sent)
+
+
+def test_a_terminal_that_cannot_move_its_cursor_is_told_what_prints_lines(tmp_path: Path) -> None:
+    sent = sent_to_terminal(tmp_path, until=b"TERM is dumb", TERM="dumb")
+    assert b"doctor watch RUN --once" in sent
+    assert b"\x1b[?1049h" not in sent
+
+
+def test_tmux_that_draws_ascii_is_found_out_and_the_way_out_named(tmux: Tmux, tmp_path: Path) -> None:
+    import pty
+
+    run = whole_run(tmp_path / "quickstart-1").run.path
+    tmux("new-session", "-d", "-x", "100", "-y", "30", "sleep 600")
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ.update({"TERM": "xterm-256color", "LC_ALL": "C"})
+        os.execvp("tmux", ["tmux", "-f", "/dev/null", "-S", str(tmux.socket), "attach"])
+    for _ in range(100):
+        if tmux("list-clients").strip():
+            break
+        time.sleep(0.05)
+    shell = shlex.join(["env", f"PYTHONPATH={ROOT}", "LC_ALL=C.UTF-8", *command(str(run))])
+    tmux("respawn-pane", "-k", shell)
+    text = tmux.sees("tmux draws ASCII only here: start or attach it as `tmux -u`", "smoothed")
+    assert text.isascii()
+    tmux("detach-client")
+    os.close(fd)
+    os.waitpid(pid, 0)

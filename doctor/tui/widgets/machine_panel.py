@@ -21,8 +21,13 @@ def machine_rows(view: RunView, width: int) -> list[Styled]:
         gpu_rows(view, width),
         (rank_rows(view, width), _split(view, width), host_rows(view, width)),
     )
-    blocks = [list(rows) for rows in ((cards, *others) if view.gpus.get("gpus") else (*others, cards))]
+    blocks = [list(rows) for rows in ((cards, *others) if _needs_card(view) else (*others, cards))]
     return [row for block in blocks if block for row in (*block, Styled())][:-1]
+
+
+def _needs_card(view: RunView) -> bool:
+    """Return whether the run trains on a card, or there is one; a run on the CPU is about something else."""
+    return bool(view.gpus.get("gpus")) or not str(view.started.get("device") or "").startswith("cpu")
 
 
 def _split(view: RunView, width: int) -> Iterator[Styled]:
