@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from runner.raw_losses import RawLosses
-from runner.recording import Recorder, bytes_in, never_raises
+from runner.recording import Recorder, bytes_in, metric_name, never_raises
 from runner.trainer_parts import count_parameters
 
 _HOMES = ("lightning.pytorch", "pytorch_lightning")
@@ -139,10 +139,10 @@ def gradient_norm_in(metrics: dict[str, Any]) -> Any:
 
 
 def evaluation_in(metrics: dict[str, Any]) -> dict[str, Any]:
-    """Return the validation's metrics under their plain names: ``val_loss``, ``val/acc`` -> ``loss``, ``acc``."""
+    """Return the validation's metrics under their plain names: ``val_loss``, ``val/acc`` -> ``loss``, ``accuracy``."""
     found = {}
     for name, value in metrics.items():
         for prefix in ("val_", "val/", "valid_", "valid/", "validation_", "validation/"):
             if name.startswith(prefix):
-                found[name.removeprefix(prefix)] = value
+                found[metric_name(name.removeprefix(prefix))] = value
     return found

@@ -101,6 +101,11 @@ def open_writer(run_dir: Path | str | None) -> EventWriter | None:
         return None
 
 
+def metric_name(name: str) -> str:
+    """Return what a metric is called here: one name for what scripts call differently, as in the reading of logs."""
+    return "accuracy" if name == "acc" else name
+
+
 def bytes_in(path: Path) -> int | None:
     """Return how much a checkpoint, a file or a folder, takes; None: it is not there (any more)."""
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
@@ -150,7 +155,7 @@ def log(*, step: int, **values: Any) -> None:
     global _recorder
     if _recorder is None:
         _recorder = Recorder()
-    evaluation = {found[1]: value for name, value in values.items() if (found := _EVALUATION.match(name))}
+    evaluation = {metric_name(found[1]): value for name, value in values.items() if (found := _EVALUATION.match(name))}  # fmt: skip
     training = {name: value for name, value in values.items() if not _EVALUATION.match(name)}
     if training:
         _recorder.step(step, **training)

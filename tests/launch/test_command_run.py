@@ -39,6 +39,19 @@ def test_a_script_runs_and_its_log_becomes_events(shell: Shell) -> None:
     assert shell.one.report.is_file() and "train.py" in shell.one.report.read_text()
 
 
+def test_the_script_is_kept_and_what_was_changed_shows_between_two_runs(shell: Shell) -> None:
+    shell.script("print('step=1 loss=0.5')\nTOKEN = 'hf_abcdefghijklmnopqrstuvwx'\n")
+    shell.run("--", sys.executable, "train.py")
+    kept = shell.one.script / "train.py"
+    assert kept.read_text() == (shell.folder / "train.py").read_text() and kept.stat().st_mode & 0o077 == 0
+    shell.script("print('step=1 loss=0.4')\nTOKEN = 'hf_zyxwvutsrqponmlkjihgfedcba'\n")
+    shell.one.path.rename(shell.folder / "first")
+    shell.run("--", sys.executable, "train.py")
+    text = shell.doctor("report", "first", "one")
+    assert "-print('step=1 loss=0.5')" in text and "+print('step=1 loss=0.4')" in text
+    assert "hf_" not in text
+
+
 def test_the_plan_says_what_was_started_and_why_each_variable_is_set(shell: Shell) -> None:
     shell.script("import os\nprint(dict(os.environ))")
     shell.environ["MKL_NUM_THREADS"] = "1"
@@ -92,6 +105,21 @@ def test_a_script_that_writes_its_own_events_is_not_read_from_its_log(shell: She
     assert shell.events("step") == []
     state = RunWatcher(shell.one).poll()
     assert (state.step, state.loss.values, state.finished["steps"]) == (2, [0.123456, 0.061728], 2)
+
+
+def test_evaluations_that_a_hand_written_loop_only_prints_are_read(shell: Shell) -> None:
+    """It tells its steps with runner.log, and prints what an epoch came to: at the step that it told last."""
+    shell.script(
+        "import runner, time\nfor step in (1, 2, 3):\n    runner.log(step=step, loss=1 / step)\n"
+        "print('Epoch 1/2: train_loss=0.6 val_loss=0.5 val_acc=0.75', flush=True)\ntime.sleep(0.5)\n"
+        "runner.log(step=4, loss=0.1)\nrunner.log(step=4, val_acc=0.8)\n"
+        "print('Epoch 2/2: train_loss=0.2 val_loss=0.4 val_acc=0.8', flush=True)"
+    )
+    code, _, err = shell.run("--", sys.executable, "train.py")
+    assert code == 0, err
+    state = RunWatcher(shell.one).poll()
+    told = [(event.step, event.data.get("accuracy"), event.data.get("loss")) for event in state.evaluations]
+    assert told == [(3, 0.75, 0.5), (4, 0.8, None)], "once it tells them itself, its print is no second one"
 
 
 def test_the_sampler_looks_at_the_python_below_a_shell(shell: Shell) -> None:

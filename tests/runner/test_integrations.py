@@ -69,6 +69,21 @@ def test_a_value_that_json_cannot_hold_is_told_in_words_and_stops_nothing(
     assert steps[0].data["nested"] == {"a": [1, "nan"]} and steps[0].data["strange"] == "{1, 2}"
 
 
+def test_a_hand_written_loop_tells_its_evaluations_and_no_pace_of_its_first_step(tmp_path: Path) -> None:
+    """The first step's time is nobody's to know: it was 5e-7 s, and the first speed 30 million samples a second."""
+    code = (
+        "import time, runner\nfor step in (1, 2):\n    runner.log(step=step, loss=0.5, samples=8)\n    time.sleep(0.05)\n"
+        "runner.log(step=2, val_loss=0.4, val_acc=0.75, val_samples=40)"
+    )
+    done = python(code, tmp_path, DOCTOR_RUN_DIR=str(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    kinds = [(event.kind, event.step) for event in told(tmp_path / "run")]
+    assert kinds == [("run-started", None), ("step", 1), ("step", 2), ("evaluation", 2)]
+    state = fold(told(tmp_path / "run"))
+    assert len(state.samples_per_s) == 1 and state.samples_per_s.values[0] < 8 / 0.05
+    assert state.evaluations[0].data == {"loss": 0.4, "accuracy": 0.75, "samples": 40}
+
+
 # -- transformers ------------------------------------------------------------------------------------------------
 TRAINS = """
 import math, sys
@@ -264,7 +279,7 @@ def test_the_lightning_callback_undoes_the_division_by_the_accumulation(
     callback.on_exception(trainer, model, ValueError("bad rows"))
     state = fold(told(tmp_path / "run"))
     assert (state.loss.steps, state.loss.values, state.lr.values) == ([2], [0.5], [0.5])
-    assert state.evaluations[0].data == {"loss": 0.5, "acc": 0.75}
+    assert state.evaluations[0].data == {"loss": 0.5, "accuracy": 0.75}
     assert (state.finished["outcome"], state.finished["error"]) == ("failed", "ValueError: bad rows")
     for name in ("pytorch_lightning", "runner.lightning_callback"):
         monkeypatch.delitem(sys.modules, name, raising=False)
