@@ -21,6 +21,10 @@ from doctor.stacks import Stack, drop_torn, parse_errors, parse_raw
 from runner.text import t
 
 STOP_WAIT_S = 2.0
+GRACE_S = 20.0
+"""Beyond three times its duration a window that has not ended is killed: on busy cores py-spy takes its time to start."""
+MOST_BYTES = 32 << 20
+"""Of what one window gives; a tree of hundreds of processes gives one or two."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ class Window:
             pid, status, usage = os.wait4(self._process.pid, os.WNOHANG)
             if pid:
                 self._reap(status, usage.ru_utime + usage.ru_stime)
-            elif time.monotonic() - self._begun > 3 * self.seconds + 20:
+            elif time.monotonic() - self._begun > 3 * self.seconds + GRACE_S:
                 os.kill(self._process.pid, signal.SIGKILL)  # reaped by the next poll
         return self._sample
 
@@ -178,7 +182,7 @@ def _memory_file(name: str) -> int:
 def _content(fd: int) -> str:
     with os.fdopen(os.dup(fd), "rb") as file:
         file.seek(0)
-        return file.read().decode("utf-8", "replace")
+        return file.read(MOST_BYTES).decode("utf-8", "replace")
 
 
 def record(pid: int, seconds: int, rate: int = 10, binary: str | None = None) -> Sample:
