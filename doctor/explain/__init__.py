@@ -6,6 +6,8 @@ It says what it recognised, most telling first, and what it could extract; a tex
 
 from __future__ import annotations
 
+import re
+
 from doctor.explain.incident import incident_of
 from doctor.explain.match import Match, matches
 from doctor.judge import judge
@@ -46,6 +48,11 @@ class Explanation(Record, frozen=True):
     """The last line that looks like an error, whether it is known or not."""
 
 
+KILL = "process-killed-for-memory"
+# traceback : Signal 9 (SIGKILL) received by PID 24111   |   exitcode  : -9 (pid: 24111)
+_PID = re.compile(r"\bpid:? ?(\d+)", re.IGNORECASE)
+
+
 def explain(
     text: str, snapshot: Snapshot | None = None, script: tuple[str, str] | None = None
 ) -> Explanation:
@@ -69,9 +76,27 @@ def explain(
     looked = _ids_looked_at(report.passed)
     if script and "syntax-error" not in by_id:
         looked |= set(RULE_IDS)
-    return Explanation(
-        known=tuple(_held_against(item, by_id, looked) for item in found), last_error=extract_last_error(text)
-    )
+    known = tuple(_held_against(item, _of_its_process(by_id, item, snapshot), looked) for item in found)
+    return Explanation(known=known, last_error=extract_last_error(text))
+
+
+def _of_its_process(
+    by_id: dict[str, list[Finding]], item: Match, snapshot: Snapshot
+) -> dict[str, list[Finding]]:
+    """Return the findings without kills of another process than the one that the matched line names.
+
+    In a container with process numbers of its own those of the kernel log are others, so nothing is left out there.
+    """
+    container = snapshot.facts.container.value
+    named = set(_PID.findall(item.line))
+    if not named or container is None or not container.host_pid_namespace:
+        return by_id
+    return {
+        name: [one for one in found if str(one.title.params.get("pid", "")) in ("", *named)]
+        if name == KILL
+        else found
+        for name, found in by_id.items()
+    }
 
 
 def _without_machine(item: Match) -> Explained:
