@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 import numpy
@@ -12,6 +13,11 @@ from runner.rows import Row
 from runner.tasks import Task
 from runner.text import t
 from runner.token_task import TokenClassification, on_first_tokens
+from runner.vocabulary import before_a_blank
+
+MOST_CHARACTERS, CHARACTERS_A_TOKEN = 1 << 17, 32
+"""A text that is cut at ``max_length`` anyway is tokenised from its beginning alone: fifty megabytes in one line take some
+gigabytes otherwise. Where that beginning does not fill ``max_length``, all of it is."""
 
 Chunk = list[tuple[int, Row]]
 """``(source row, row)``"""
@@ -48,6 +54,9 @@ class RowEncoder:
         self.task, self.tokenizer, self.max_length = task, tokenizer, max_length
         self.paired, self.has_types, self.whole = paired, has_types, whole
         self.per_token = isinstance(task, TokenClassification)
+        self.most_characters = (
+            max(MOST_CHARACTERS, CHARACTERS_A_TOKEN * max_length) if tokenizer.is_fast else sys.maxsize
+        )
 
     def __call__(self, chunk: Chunk) -> Encoded:
         encoded = self._tokenised(chunk)
@@ -69,8 +78,20 @@ class RowEncoder:
         )  # fmt: skip
 
     def _tokenised(self, chunk: Chunk) -> Any:
-        texts = [list(row.words) if self.per_token else row.text for _, row in chunk]
+        texts: list[Any] = [list(row.words) if self.per_token else row.text for _, row in chunk]
         pairs = [row.pair for _, row in chunk] if self.paired else None
+        longest = max(len(row.text) for _, row in chunk)
+        if longest > self.most_characters and not (self.whole or self.per_token or pairs):
+            short = [before_a_blank(text, self.most_characters) for text in texts]
+            encoded = self._cut(short, None)
+            if all(
+                one.overflowing or text == part
+                for one, text, part in zip(encoded.encodings, texts, short, strict=True)
+            ):
+                return encoded
+        return self._cut(texts, pairs)
+
+    def _cut(self, texts: list[Any], pairs: list[str] | None) -> Any:
         cut = {} if self.whole else {"truncation": True, "max_length": self.max_length}
         return self.tokenizer(
             texts, pairs, is_split_into_words=self.per_token, return_attention_mask=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,19 @@ import pytest
 
 from runner import tokenising
 from runner.chosen import Stopped
-from runner.encoded import Chunk, Encoded
+from runner.encoded import Chunk, Encoded, RowEncoder
 from runner.inputs import InputError, file_sha256
 from runner.plan import decode_plan
 from runner.prepare import prepare_data
+from runner.rows import Row
 from runner.rundir import RunDir
 from runner.signals import StopRequest
 from runner.store import StoreWriter
 from runner.text import Text
 from runner.token_cache import TokenCache, cache_folder
 from runner.tokenising import encoded_chunks
+from runner.vocabulary import make_vocabulary
+from tests.runner.test_traps import built
 from tests.runner.tiny import ONE_CORE, make_run
 
 
@@ -95,7 +99,7 @@ def test_broken_off_it_goes_on_where_it_was_and_ends_in_the_same_bytes(
     whole, _, _ = prepare(make_run(tmp_path, changes, name="whole", rows=2000))
     run = make_run(tmp_path, changes, name="broken")
     with pytest.raises(Stopped):
-        prepare(run, StopsAfter(6))  # texts for the vocabulary are read first, then the rows
+        prepare(run, StopsAfter(10))  # four looks each: the survey, the texts for the vocabulary; then the rows
     progress = json.loads((run.path / "data.making" / "progress.json").read_bytes())
     assert progress["part"] == "train" and 0 < progress["position"]["taken"] < 1600
     with open(run.path / "data.making" / "train.ids.bin", "ab") as file:
@@ -265,3 +269,27 @@ def test_the_cut_of_memory_by_ids_is_bounded_by_chunks_under_way() -> None:
     encoder: Any = lambda chunk: numpy.int64(chunk[0][0])  # noqa: E731
     for taken, _ in enumerate(encoded_chunks(encoder, chunks(), 2), start=1):
         assert read - taken <= 2 * tokenising.CHUNKS_AHEAD
+
+
+def test_a_very_long_text_is_tokenised_from_its_beginning_to_the_same_ids(tmp_path: Path) -> None:
+    """And all of it where its beginning is one endless word, or many blanks, that do not fill the row."""
+    bench = built(make_run(tmp_path))
+    encoder = RowEncoder(bench.data.task, bench.data.tokenizer, 32, False, False)
+    words = "the soup was warm and cold \u9001\u9910, " * 9000
+    texts = [words, "x" * 200_000 + " " + words, " " * 300_000 + words, "short", words[:131_080]]
+    chunk = [(number, Row(text, "", "1")) for number, text in enumerate(texts)]
+    found = encoder(chunk)
+    encoder.most_characters = sys.maxsize
+    whole = encoder(chunk)
+    assert found.ids.tolist() == whole.ids.tolist() and found.truncated == whole.truncated == 4
+    alone = RowEncoder(bench.data.task, bench.data.tokenizer, 32, False, False)
+    asked: list[int] = []
+    cut = alone._cut
+    alone._cut = lambda texts, pairs: asked.append(len(texts[0])) or cut(texts, pairs)  # type: ignore[method-assign, func-returns-value]
+    alone([(0, Row(words, "", "1"))])
+    assert len(asked) == 1 and asked[0] < 132_000 < len(words)
+
+
+def test_a_vocabulary_of_one_long_text_is_that_of_its_pieces() -> None:
+    text = "warm soup\u3000\u9001\u9910 " * 200_000
+    assert make_vocabulary([text], 200) == make_vocabulary(text.split(), 200)
