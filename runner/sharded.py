@@ -38,18 +38,19 @@ def sharded(model: Any, device: torch.device, ranks: Ranks, plan: Plan) -> Any:
     _refuse(plan)
     mesh = init_device_mesh(device.type, (ranks.size,))
     lower = _LOWER.get(plan.settings.precision)
+    # Without a card they lie there already, and the policy asks for one.
+    on_host = plan.settings.offload == "parameters" and device.type == "cuda"
     options: dict[str, Any] = {
         "mesh": mesh,
         # What crosses between cards is half as wide; gradients are added up in fp32.
         "mp_policy": MixedPrecisionPolicy(param_dtype=lower, reduce_dtype=torch.float32 if lower else None),
-        "offload_policy": CPUOffloadPolicy() if plan.settings.offload == "parameters" else OffloadPolicy(),
+        "offload_policy": CPUOffloadPolicy() if on_host else OffloadPolicy(),
     }
     for block in blocks_of(model):
         fully_shard(block, **options)
     fully_shard(model, **options)
-    if plan.settings.offload != "parameters":
-        for buffer in model.buffers():
-            buffer.data = buffer.data.to(device)
+    for buffer in model.buffers():
+        buffer.data = buffer.data.to(device)
     return model
 
 

@@ -59,6 +59,52 @@ def test_an_adapter_alone_is_written_from_parts(tmp_path: Path) -> None:
     assert furthest_adapter(one.final, other.final) <= 1e-6
 
 
+MORE: dict[str, list[str]] = {
+    "activations computed again": ["model.gradient_checkpointing=true", lora(True)],
+    "weights on the host": ['train.offload="parameters"', lora(True)],
+    "GPT-2, whose embeddings are tied": [
+        'model.task="causal-lm"', 'model.config={ model_type = "gpt2", n_embd = 32, n_layer = 2, n_head = 2, n_positions = 64 }',
+        'model.lora={rank=4, alpha=8, targets=["c_attn"], merge=true}'],
+    "the best put back": [lora(True), "train.restore_best=true", "train.evaluate_every=3"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("more", MORE.values(), ids=MORE.keys())
+def test_adapters_on_parts_go_with(tmp_path: Path, more: list[str]) -> None:
+    pytest.importorskip("peft", reason="peft is not installed")
+    settings = overrides("train.lr=3e-2", "train.steps=7", FSDP, *more)
+    one, other = make_run(tmp_path, settings, "one"), make_run(tmp_path, settings, "several")
+    assert train(one) == 0
+    assert train_ranks(other, 2) == [0, 0], outcome(other)
+    assert furthest(one.final, other.final) <= 1e-6
+    assert furthest_adapter(one.final / "adapter", other.final / "adapter") <= 1e-6
+
+
+def test_adapters_on_parts_go_on_to_the_bit(tmp_path: Path) -> None:
+    pytest.importorskip("peft", reason="peft is not installed")
+
+    def settings() -> list[str]:
+        return [
+            *overrides(
+                "train.lr=3e-3",
+                "train.micro_batch_size=2",
+                'train.loss="trouble_loss:loss"',
+                FSDP,
+                lora(True),
+            )
+        ]
+
+    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble=SIGNAL, at=13))
+    run = make_run(tmp_path, settings())
+    assert train_ranks(run, 2) == [143, 143], outcome(run)
+    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble="pass", at=0))
+    assert train_ranks(run, 2, resume=True) == [0, 0], outcome(run)
+    through = make_run(tmp_path, settings(), "through")
+    assert train_ranks(through, 2) == [0, 0]
+    assert furthest(run.final, through.final) == 0.0
+    assert furthest_adapter(run.final / "adapter", through.final / "adapter") == 0.0
+
+
 def adapter(folder: Path) -> dict[str, object]:
     return dict(safetensors.torch.load_file(folder / "adapter_model.safetensors"))
 
