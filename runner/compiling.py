@@ -87,7 +87,9 @@ def _go_on_compiled(bench: Workbench) -> None:
         return
     try:
         with leaving_no_trace(bench), at_most(10 * MOST_S, lambda: bool(bench.stop.own)):
-            _need_tools(bench)
+            missing = missing_tool(bench.engine.device.type)
+            if missing is not None:
+                raise GivenUp(missing)
             rehearse(bench, _batches(bench)[0])
     except Exception as error:  # a compiler, a kernel: this machine cannot what the one before could
         _go_back(bench)
@@ -106,6 +108,9 @@ def _decide(bench: Workbench) -> Decided:
     elif bench.engine.placed.processes > 1:
         bench.engine.compile()
         return Decided(compiled=True, why=t("compile: on, as asked for"))
+    missing = missing_tool(bench.engine.device.type)
+    if missing is not None:
+        return Decided(compiled=False, why=missing)
     tried = _batches(bench)
     with leaving_no_trace(bench):
         eager_s = _timed(bench, tried)
@@ -122,7 +127,6 @@ def _tried(bench: Workbench, tried: list[Batch], eager_s: float, expected_s: flo
     )
     try:
         with at_most(_limit_s(expected_s), lambda: bool(bench.stop.own)):
-            _need_tools(bench)
             eager = bench.engine.model
             bench.engine.compile()
             for batch in tried:
@@ -152,13 +156,6 @@ def earns_back(ratio: float, compile_s: float, expected_s: float) -> bool:
 
 def _limit_s(expected_s: float) -> float:
     return max(MOST_S, MOST_SHARE * expected_s)
-
-
-def _need_tools(bench: Workbench) -> None:
-    """Raise GivenUp where it is plain that nothing can be compiled here."""
-    missing = missing_tool(bench.engine.device.type)
-    if missing is not None:
-        raise GivenUp(missing)
 
 
 def _go_back(bench: Workbench) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-import runner.compiling
-from runner.compiling import earns_back
+import runner.memory_probe
 from runner.events import EventWriter
 from runner.journal import Journal
 from runner.memory_probe import worst_samples
@@ -17,7 +16,7 @@ from runner.rehearsal import rehearse
 from runner.rundir import RunDir
 from runner.signals import StopRequest
 from runner.trainer import Trainer
-from tests.runner.tiny import events, final_hash, last_losses, make_run, train
+from tests.runner.tiny import events, final_hash, make_run, train
 
 pytestmark = pytest.mark.train
 
@@ -67,55 +66,3 @@ def test_short_memory_shows_before_the_first_step_and_the_batch_is_cut_there(
     first_step = events(run, "step")[0]
     cut = next(event for event in events(run, "note") if "out of memory" in event.data["text"]["msgid"])
     assert cut.seq < first_step.seq
-
-
-@pytest.mark.parametrize(
-    ("ratio", "compile_s", "expected_s", "pays"),
-    [
-        (0.7, 100.0, 3600.0, True),
-        (0.7, 100.0, 300.0, False),
-        (0.97, 10.0, 36000.0, False),
-        (1.2, 10.0, 36000.0, False),
-    ],
-    ids=["long run", "too short to earn it back", "no gain worth the risk", "slower"],
-)
-def test_compiling_is_kept_only_where_it_earns_its_time_back(
-    ratio: float, compile_s: float, expected_s: float, pays: bool
-) -> None:
-    assert earns_back(ratio, compile_s, expected_s) is pays
-
-
-def test_compile_auto_in_a_short_run_compiles_nothing_says_so_and_trains_the_same(tmp_path: Path) -> None:
-    plain = make_run(tmp_path, ["train.epochs=1"], "plain")
-    auto = make_run(tmp_path, ["train.epochs=1", "train.compile=auto"], "auto")
-    assert train(plain) == train(auto) == 0
-    assert last_losses(plain) == last_losses(auto)
-    assert any("would not earn it back" in note for note in notes(auto))
-    assert b'"compiled":false' in (auto.path / "compile.json").read_bytes()
-
-
-def test_a_compiler_that_fails_is_given_up_and_the_run_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("InductorError: no C++ compiler")
-
-    monkeypatch.setattr(runner.compiling, "LEAST_RUN_S", 0.0)
-    monkeypatch.setattr("torch.compile", broken)
-    run = make_run(tmp_path, ["train.epochs=1", "train.compile=auto"])
-    assert train(run) == 0
-    assert any("given up ({why})" in note for note in notes(run))
-
-
-def test_a_run_that_was_compiled_goes_on_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled: list[bool] = []
-
-    def compile_(model: Any, dynamic: bool) -> Any:
-        compiled.append(dynamic)
-        return model
-
-    monkeypatch.setattr("torch.compile", compile_)
-    run = make_run(tmp_path, ["train.epochs=1", "train.compile=auto"])
-    (run.path / "compile.json").write_text('{"compiled": true, "why": {"msgid": "kept"}}')
-    assert train(run) == 0
-    assert compiled == [True]
