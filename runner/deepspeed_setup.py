@@ -12,11 +12,13 @@ import logging
 import os
 import sys
 import warnings
+from datetime import timedelta
 from types import ModuleType
 from typing import Any
 
 import torch
 from packaging.version import Version
+from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from runner.inputs import InputError
 from runner.optim import make_optimizer
@@ -79,6 +81,8 @@ def started(model: Any, device: torch.device, plan: Plan) -> Any:
         engine, _, _, _ = deepspeed.initialize(
             model=model, optimizer=optimizer, config=config_of(plan, device), dist_init_required=False
         )
+    # It exchanges in a group of its own, which would wait half an hour for a rank that stands still.
+    _set_pg_timeout(timedelta(seconds=plan.profile.parallel.timeout_s), engine.data_parallel_group)
     engine.set_gradient_accumulation_boundary(True)
     return engine
 

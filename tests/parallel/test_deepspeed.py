@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from runner.rundir import RunDir
 from tests.parallel.test_ranks_train import assert_same_training
 from tests.parallel.test_ranks_trouble import LOSS, NAN, SIGNAL
 from tests.parallel.together import furthest, overrides, steps, together, train_ranks, weights
+from tests.runner.test_config_files import TRAINER
 from tests.runner.tiny import events, make_run, outcome, train
 
 pytestmark = [
@@ -187,6 +189,17 @@ def test_lower_precision_is_that_of_copies(tmp_path: Path, stage: int, apart: fl
         assert ranks(one, 2) == [0, 0], outcome(one)
     assert furthest(run.final, ddp.final) <= apart
     assert all(tensor.dtype == torch.float32 for tensor in weights(run.final).values())
+
+
+def test_the_file_that_somebody_used_with_the_trainer_is_trained_with(tmp_path: Path) -> None:
+    path = tmp_path / "ds.json"
+    path.write_text(json.dumps(TRAINER))
+    one, other = pair(
+        tmp_path, [*overrides("train.lr=3e-4", "train.steps=6"), f'parallel.deepspeed_config="{path}"']
+    )
+    assert_same_training(one, other)
+    (note,) = [event for event in events(other, "run-started") if event.data.get("strategy")]
+    assert note.data["strategy"] == "deepspeed"
 
 
 def test_as_a_person_starts_it_and_its_log_is_the_runs(tmp_path: Path) -> None:
