@@ -10,7 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from doctor.fleet import Member, judge_fleet
+from doctor.fleet import judge_fleet
+from doctor.fleet_records import Member
 from doctor.machine import load_snapshot
 
 

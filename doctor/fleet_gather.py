@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 import runner.child
-from doctor.fleet import Member
+from doctor.fleet_records import Member
 from doctor.launch import LaunchError
 from doctor.machine import BadSnapshot, decode_snapshot, encode_snapshot
 from doctor.model import Snapshot

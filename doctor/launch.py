@@ -20,8 +20,8 @@ import runner
 from doctor.detached import start_detached
 from doctor.machine import encode_snapshot
 from doctor.model import Snapshot
-from doctor.start_errors import LaunchError as LaunchError
 from doctor.slurm import SlurmTask
+from doctor.start_errors import LaunchError as LaunchError
 from doctor.together import Together, keep
 from doctor.trainer_pid import mark_of, trainer_alive, write_mark
 from runner.alert_settings import AlertsSection, write_settings

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from doctor.launch import trainer_environment
 from doctor.running import recorded_python
-from doctor.start_errors import LaunchError
 from doctor.slurm import SlurmTask
+from doctor.start_errors import LaunchError
 from runner.plan import decode_plan
 from runner.rundir import RunDir, runs_home
 from runner.text import t

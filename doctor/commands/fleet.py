@@ -10,7 +10,7 @@ from doctor.commands import CommandError, Exit
 from runner.text import t
 
 if TYPE_CHECKING:
-    from doctor.fleet import Member
+    from doctor.fleet_records import Member
 
 TORCHRUN = "torchrun --nnodes 2 --nproc_per_node 1 --rdzv_backend c10d --rdzv_endpoint HOST:29400 --no_python doctor check --fleet"
 _OF_ONE_MACHINE = ("sarif", "junit", "brief", "why", "facts", "profile", "script", "deep", "data")

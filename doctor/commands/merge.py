@@ -13,7 +13,7 @@ from doctor.language import say
 from runner.text import t
 
 if TYPE_CHECKING:
-    from doctor.fleet import FleetReport, Member
+    from doctor.fleet_records import FleetReport, Member
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def read_members(files: list[str]) -> list[Member]:
     Raises:
         CommandError: fewer than two, or one that cannot be read.
     """
-    from doctor.fleet import Member
+    from doctor.fleet_records import Member
 
     if len(files) < 2:
         raise CommandError(t("one machine has nothing to differ from: name two files or more"), Exit.USAGE)

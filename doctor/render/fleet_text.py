@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from doctor import __version__
-from doctor.fleet import FleetReport, Shared, some_names
+from doctor.fleet_records import FleetReport, Shared, some_names
 from doctor.language import say
 from doctor.model import LEVELS, Finding, t
 from doctor.render.layout import indent, paint

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from doctor.service.diagnosis import examine_for_run
 
 if TYPE_CHECKING:
-    from doctor.fleet import FleetReport, Member
+    from doctor.fleet_records import FleetReport, Member
 
 
 def judge_fleet(members: Sequence[Member]) -> FleetReport:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from doctor.fleet import FleetReport, Member, judge_fleet
+from doctor.fleet import judge_fleet
+from doctor.fleet_records import FleetReport, Member
 from doctor.machine import load_snapshot, with_facts
 from doctor.model import (
     DataFingerprint,
