@@ -15,7 +15,7 @@ from runner.rundir import RunDir
 VARIABLE = "DOCTOR_RUN_DIR"
 """Every process below a supervised command has it, with the run's path."""
 GRACE_S = 10.0
-LOOK_EVERY_S = 0.1
+LOOK_EVERY_S = 0.3
 
 
 class Leftovers:

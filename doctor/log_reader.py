@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import BinaryIO
 
+from doctor.callback_events import CallbackEvents, size_of
 from doctor.ended import Note
 from doctor.log_progress import LogProgress, Progress
-from doctor.run_ends import first_and_last
-from runner.events import read_events
-from runner.recording import BY_LOOP
 from runner.rundir import RunDir
 from runner.text import t
 
@@ -33,7 +30,7 @@ class LogReader:
         """The highest step that the log told."""
         self._event, self._note = write, note
         self._path = run.trainer_log
-        self._callback = CallbackEvents(run.events / "trainer-0.jsonl")
+        self.callback = CallbackEvents(run.events / "trainer-0.jsonl")
         self._offset = size_of(self._path)
         self._progress = LogProgress(time.monotonic)
         self._told_at = time.monotonic()
@@ -83,7 +80,7 @@ class LogReader:
 
     def told_elsewhere(self) -> bool:
         """Return whether steps are told: in the log, or by a callback."""
-        return self.steps > 0 or self._callback.tells()
+        return self.steps > 0 or self.callback.tells()
 
     def end(self) -> None:
         """Read the rest; what an unended last line says counts."""
@@ -95,44 +92,10 @@ class LogReader:
     def _write(self, told: Iterable[Progress]) -> None:
         for progress in told:
             step = progress.step
-            if self._callback.tells():
-                if progress.kind != "evaluation" or self._callback.tells_evaluations():
+            if self.callback.tells():
+                if progress.kind != "evaluation" or self.callback.tells_evaluations():
                     continue
-                step = self._callback.last_step()
+                step = self.callback.last_step()
             self._told_at = time.monotonic()
             self.steps = max(self.steps, step)
             self._event(progress.kind, step, **progress.data)
-
-
-class CallbackEvents:
-    """The events that a callback, or ``runner.log``, inside the command writes from now on: exact where the log is rounded."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._begin = size_of(path)
-        self._tells_evaluations = False
-
-    def tells(self) -> bool:
-        return size_of(self._path) > self._begin
-
-    def tells_evaluations(self) -> bool:
-        """Return whether evaluations come from there too: a framework's callback tells them, a hand-written loop may not."""
-        if not self._tells_evaluations:
-            kinds = (event for event, _ in read_events(self._path, self._begin))
-            self._tells_evaluations = any(
-                event.kind == "evaluation"
-                or (event.kind == "run-started" and event.data.get("told_by") != BY_LOOP["told_by"])
-                for event in kinds
-            )
-        return self._tells_evaluations
-
-    def last_step(self) -> int:
-        return max((event.step or 0 for event in first_and_last(self._path)), default=0)
-
-
-def size_of(path: Path) -> int:
-    """Return a file's size; of one that is not there, or cannot be looked at, 0."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

@@ -17,7 +17,9 @@ from runner.command_plan import CommandPlan
 from runner.events import RunEvent
 from runner.rundir import RunDir
 
-SEARCH_EVERY_S = 10.0
+SEARCH_AFTER_S = 10.0
+LONGEST_SEARCH_S = 600.0
+"""Between two searches: each takes twice as long to come as the one before, for a script that writes no such file."""
 READ_EVERY_S = 2.0
 CSV = "metrics.csv"
 
@@ -62,7 +64,8 @@ class OwnMetrics:
         self._folder, self._argv, self._run = Path(plan.folder), plan.words, run
         self._write = write
         self._begun_ns = time.time_ns()
-        self._next_look = time.monotonic() + SEARCH_EVERY_S
+        self._search_s = SEARCH_AFTER_S
+        self._next_look = time.monotonic() + SEARCH_AFTER_S
         self._follower: Follower | None = None
 
     def look(self, is_last: bool = False) -> None:
@@ -78,7 +81,9 @@ class OwnMetrics:
                 self._tell()
         except (OSError, ValueError):  # removed or rotated meanwhile: looked for anew
             self._follower = None
-        self._next_look = time.monotonic() + (READ_EVERY_S if self._follower else SEARCH_EVERY_S)
+        if self._follower is None:
+            self._search_s = min(LONGEST_SEARCH_S, 2 * self._search_s)
+        self._next_look = time.monotonic() + (READ_EVERY_S if self._follower else self._search_s)
 
     def _tell(self) -> None:
         for event in self._follower.read() if self._follower else ():

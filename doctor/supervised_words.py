@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from doctor.callback_events import size_of
 from doctor.ended import Ended, Note, notes_of
-from doctor.log_reader import size_of
 from doctor.machine import load_snapshot
 from doctor.model import Snapshot
 from runner.events import EventWriter

@@ -15,12 +15,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from doctor.callback_events import size_of
 from doctor.detached import start_detached
 from doctor.ended import Ended, Note, last_exception
 from doctor.going_on import GoingOn
 from doctor.launch import sampler_trouble, start_sampler
 from doctor.leftovers import VARIABLE, Leftovers
-from doctor.log_reader import LogReader, size_of
+from doctor.log_reader import LogReader
 from doctor.machine import live_snapshot
 from doctor.model import Container
 from doctor.on_finish import OnFinish
@@ -28,7 +29,6 @@ from doctor.own_metrics import OwnMetrics
 from doctor.probes import Context
 from doctor.redact_secrets import without_secrets
 from doctor.render.layout import human_bytes
-from doctor.run_ends import first_and_last
 from doctor.stopping import HELD_SIGNALS, StopLadder, send
 from doctor.supervised_words import SupervisedWords
 from doctor.trainer_pid import mark_of, write_mark
@@ -116,7 +116,7 @@ class Supervisor:
         sampler = self._start_sampler(process.pid)
         metrics = OwnMetrics(self.run, self.plan, self.words.write)
         self._follow(process, reader, metrics)
-        self.steps = max(self.steps, reader.steps, metrics.steps, steps_told(self.run))
+        self.steps = max(self.steps, reader.steps, metrics.steps, reader.callback.last_step())
         self._look_at_leftovers(process.pid)
         after = self._container()
         limit = human_bytes(after.memory_limit_bytes) if after and after.memory_limit_bytes else ""
@@ -208,11 +208,6 @@ def _end_sampler(sampler: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         sampler.kill()
         sampler.wait()
-
-
-def steps_told(run: RunDir) -> int:
-    """Return the last step that a callback inside the command told."""
-    return max((event.step or 0 for event in first_and_last(run.events / "trainer-0.jsonl")), default=0)
 
 
 def main(argv: list[str]) -> int:
