@@ -114,3 +114,15 @@ def test_a_compiled_model_learns_the_same_and_is_saved_under_its_own_names(tmp_p
     for one, other in zip(events(compiled, "step"), events(plain, "step"), strict=True):
         assert one.data["loss"] == pytest.approx(other.data["loss"], abs=1e-4)
     assert set(final_weights(compiled)) == set(final_weights(plain))
+    for name in (
+        "model.safetensors",
+        "optimizer.safetensors",
+    ):  # what a run without a compiler would go on from
+        assert names_in(compiled.checkpoint(6) / name) == names_in(plain.checkpoint(6) / name)
+
+
+def names_in(path: Path) -> set[str]:
+    import safetensors
+
+    with safetensors.safe_open(str(path), framework="pt") as file:
+        return set(file.keys())
