@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from doctor.commands import CommandError, Exit
-from doctor.commands.run import no_such_run
+from doctor.commands.run_resume import no_such_run
 from doctor.commands.watch import unreadable
 from doctor.language import say
 from runner.text import t

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from doctor.commands import CommandError, Exit
-from doctor.commands.run import no_such_run
+from doctor.commands.run_resume import no_such_run
 from doctor.commands.watch import unreadable
 from doctor.language import say
 from runner.strings import shown

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doctor.commands import CommandError, Exit
-from doctor.commands.run import no_such_run
+from doctor.commands.run_resume import no_such_run
 from doctor.language import say
 from runner.text import t
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from doctor.commands import CommandError, Exit
-from doctor.commands.run import no_such_run
+from doctor.commands.run_resume import no_such_run
 
 if TYPE_CHECKING:
     from doctor.model_work import Source
