@@ -95,11 +95,16 @@ def first_paint(run: RunDir) -> dict[str, object]:
     """Return when the curves stand, when the whole is read, and the view's peak memory then."""
     terminal = Terminal(run.path, 80, 24)
     drawn = terminal.read_for(120, "⠂".encode())
-    seconds, peak = time.perf_counter() - terminal.begun, terminal.peak_rss_bytes()
+    seconds, peak, paint_cpu_s = (
+        time.perf_counter() - terminal.begun,
+        terminal.peak_rss_bytes(),
+        terminal.cpu_s(),
+    )
     terminal.read_for(60, b"\x00never")
     cpu_s, later = terminal.cpu_s(), terminal.peak_rss_bytes()
     code = terminal.leave()
-    return {"way": "full-screen view", "first_paint_s": round(seconds, 3) if drawn else None, "peak_bytes": peak,
+    return {"way": "full-screen view", "first_paint_s": round(seconds, 3) if drawn else None,
+            "first_paint_cpu_s": round(paint_cpu_s, 2), "peak_bytes": peak,
             "peak_after_a_minute_bytes": later, "cpu_s_after_a_minute": round(cpu_s, 2), "exit_code": code}  # fmt: skip
 
 

@@ -139,7 +139,7 @@ def measure(columns: int, rows: int, seconds: float, steps: int, gpus: int) -> d
         run = BusyRun(Path(folder) / "bench", steps, gpus)
         terminal = Terminal(run.run_dir.path, columns, rows)
         painted = terminal.read_for(60, b"bench")
-        first_paint_s = time.perf_counter() - terminal.begun
+        first_paint_s, first_paint_cpu_s = time.perf_counter() - terminal.begun, terminal.cpu_s()
         drawn = painted and terminal.read_for(60, "⠂".encode())
         first_curve_s = time.perf_counter() - terminal.begun
         run.start()
@@ -153,6 +153,7 @@ def measure(columns: int, rows: int, seconds: float, steps: int, gpus: int) -> d
             "bytes_per_s": round((terminal.bytes - bytes_before) / watched_s),
             "peak_rss_bytes": terminal.peak_rss_bytes(),
             "first_paint_s": round(first_paint_s, 3) if painted else None,
+            "first_paint_cpu_s": round(first_paint_cpu_s, 2),
             "first_curve_s": round(first_curve_s, 3) if drawn else None,
             "steps_replayed": steps,
             "gpus": gpus,

@@ -47,7 +47,7 @@ class DoctorApp(Navigation):
         Binding("3", "go('runs')", t("Runs").msgid, show=False),
         Binding("4", "go('snapshots')", t("Snapshots").msgid, show=False),
         Binding("l", "language", t("中文").msgid),
-        Binding("question_mark,f1", "help", t("Help").msgid, key_display="?"),
+        Binding("question_mark,f1,h", "help", t("Help").msgid, key_display="?"),
         Binding("q", "quit", t("Quit").msgid),
         Binding("ctrl+c", "quit", t("Quit").msgid, show=False, priority=True),
         Binding("ctrl+p", "command_palette", t("Menu").msgid, key_display="^P", priority=True),

@@ -80,7 +80,7 @@ class CompareScreen(BaseScreen):
             return [Styled(line, "bold red") for line in indent(self._trouble, width, "✗ ", "  ")]
         if self._lines is None:
             return [Styled("… " + say("reading both runs whole"), "dim")]
-        return [Styled(line) for line in self._lines]
+        return [Styled(line, "" if line.startswith(" ") else "bold") for line in self._lines]
 
     def action_leave(self) -> None:
         self.app.pop_screen()

@@ -27,13 +27,13 @@ def _everywhere() -> Keys:
     return [
         ("1 2 3 4", say("machine, profiles, runs, snapshots")),
         ("l", say("English / 中文, at once")),
-        ("? F1", say("this help")),
+        ("? h F1", say("this help")),
         ("Ctrl+P", say("every command, by name")),
         ("q Ctrl+C", say("leave; runs go on")),
         ("Shift", say("held down, the mouse selects text, to copy a command")),
         (
             "↑ ↓ ⏎",
-            say("walk through a list and open an item (also j k); PgUp and PgDn scroll; the mouse works too"),
+            say("walk through a list and open an item; j k g G PgUp PgDn too, and the mouse"),
         ),
         ("Tab", say("to the page beside a list, and back")),
         ("/", say("only what holds these words; Esc shows all again")),

@@ -30,7 +30,7 @@ class HelpScreen(BaseScreen):
     HelpScreen #help { height: 1fr; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,question_mark,f1,q", "close", t("Close help").msgid, key_display="Esc"),
+        Binding("escape,question_mark,f1,h,q", "close", t("Close help").msgid, key_display="Esc"),
     ]
 
     def body(self) -> ComposeResult:

@@ -73,3 +73,32 @@ async def test_a_wide_character_is_cut_whole_at_the_edge() -> None:
         rows.redraw()
         await pilot.pause()
         assert rows.render_line(0).cell_length == rows.size.width
+
+
+class Log(App[None]):
+    """Forty lines, the newest last."""
+
+    def compose(self) -> ComposeResult:
+        rows = Rows(lambda width, height: [Styled(f"line {number}") for number in range(40)])
+        rows.follow_end = True
+        yield rows
+
+
+async def test_a_log_keeps_its_end_in_view_when_it_gets_less_room() -> None:
+    async with Log().run_test(size=(40, 30)) as pilot:
+        await pilot.pause()
+        rows = pilot.app.query_one(Rows)
+        await pilot.resize_terminal(40, 12)
+        await pilot.pause()
+        await pilot.pause()
+        assert rows.scroll_offset.y == rows.max_scroll_y == 28
+        rows.focus()
+        await pilot.press("up", "up")  # the reader looks back: no following any more
+        rows.redraw()
+        await pilot.pause()
+        assert rows.scroll_offset.y == 26
+        await pilot.press("end")
+        await pilot.resize_terminal(40, 10)
+        await pilot.pause()
+        await pilot.pause()
+        assert rows.scroll_offset.y == 30

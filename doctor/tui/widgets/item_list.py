@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple
 
@@ -45,8 +46,10 @@ class ItemList(Rows):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", t("Up").msgid, show=False),
         Binding("down,j", "move(1)", t("Down").msgid, show=False),
-        Binding("home", "move(-9999)", t("First").msgid, show=False),
-        Binding("end", "move(9999)", t("Last").msgid, show=False),
+        Binding("home,g", "move(-9999)", t("First").msgid, show=False),
+        Binding("end,G", "move(9999)", t("Last").msgid, show=False),
+        Binding("pageup", "page(-1)", t("Page up").msgid, show=False),
+        Binding("pagedown", "page(1)", t("Page down").msgid, show=False),
         Binding("enter", "choose", t("Open").msgid, key_display="⏎"),
     ]
 
@@ -130,6 +133,20 @@ class ItemList(Rows):
             self.redraw()
             self.post_message(self.Moved(self.current_key))
             self._keep_in_view(upwards=by < 0)
+
+    def action_page(self, by: int) -> None:
+        """Go on by what is seen, the cursor with it: Enter must open what one looks at."""
+        if not self.items or not self._is_laid_out:
+            return
+        top, height = self.scroll_offset.y, self.scrollable_content_region.height
+        first, end = self._first_row[self.cursor], self._first_row[self.cursor + 1]
+        if (by > 0 and end > top + height) or (by < 0 and first < top):  # an item longer than the view
+            self.scroll_to(y=top + by * height, animate=False)
+            return
+        wanted = max(first + height, end) if by > 0 else first - height
+        there = bisect_right(self._first_row, min(max(wanted, 0), self._first_row[-1] - 1)) - 1
+        if there != self.cursor:
+            self.action_move(there - self.cursor)
 
     def _read_on(self, by: int) -> bool:
         """Scroll instead of moving while the item under the cursor goes on outside the view."""

@@ -44,6 +44,7 @@ class Rows(ScrollView, can_focus=True):
         self.rows: list[Styled] = []
         self.follow_end = False
         """Keep the last row in view while the reader has not scrolled up (a log)."""
+        self._is_at_end = True
 
     fit_height = False
     """Be as high as there are rows."""
@@ -56,7 +57,6 @@ class Rows(ScrollView, can_focus=True):
         width, height = self.scrollable_content_region.size
         if width <= 0 or height <= 0 or not self.is_attached:
             return
-        at_end = self.scroll_offset.y >= self.max_scroll_y
         self.rows = list(self.draw(width, height))
         fresh = [self._strip(row) for row in self.rows]
         previous, self._strips = self._strips, fresh
@@ -65,7 +65,7 @@ class Rows(ScrollView, can_focus=True):
         self._repaint(previous, fresh)
         if self.fit_height and len(fresh) != height:
             self.styles.height = max(1, len(fresh))
-        if self.follow_end and at_end:
+        if self.follow_end and self._is_at_end:
             self.call_after_refresh(self.scroll_end, animate=False)
 
     def _repaint(self, previous: list[Strip], fresh: list[Strip]) -> None:
@@ -82,6 +82,10 @@ class Rows(ScrollView, can_focus=True):
         y += self.scroll_offset.y
         strip = self._strips[y] if y < len(self._strips) else Strip.blank(0)
         return strip.adjust_cell_length(self.size.width).apply_style(self.rich_style)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self._is_at_end = new_value >= self.max_scroll_y
 
     def on_resize(self, event: events.Resize) -> None:
         self.redraw()
