@@ -45,6 +45,12 @@ _BARE = re.compile(
     re.IGNORECASE,
 )
 
+# epoch 0: {'accuracy': 0.8456, 'f1': 0.8912}
+_EPOCHS_RESULT = re.compile(r"\bepoch\s*(\d+)\s*:\s*(\{[^{}]*\})$", re.IGNORECASE)
+# Test set: Average loss: 0.0512, Accuracy: 9825/10000 (98%)
+_TITLED_RESULT = re.compile(r"(?:^|[\s\]>-])(?:test|valid|validation|val|eval|evaluation|dev)(?: set| results?)?\s*:\s(?P<rest>.+)$", re.IGNORECASE)  # fmt: skip
+_FRACTION = re.compile(r"\baccuracy\s*[=:]\s*(\d+)/(\d+)", re.IGNORECASE)
+
 
 @dataclass(frozen=True)
 class Said:
@@ -79,7 +85,7 @@ def read_line(line: str) -> Said | None:
     if text.startswith("{") and text.endswith("}"):
         said = _from_json(text) or _from_dict(text)
     else:
-        said = _from_words(text)
+        said = _epochs_result(text) or _from_words(text) or _titled_result(text)
     return said if said is not None and said.is_progress else None
 
 
@@ -117,6 +123,38 @@ def _from_pairs(pairs: dict[str, Any]) -> Said | None:
     if not values and not evaluation:
         return None
     return Said(done=done, epoch=number_in(pairs.get("epoch")), values=values, evaluation=evaluation)
+
+
+def _epochs_result(text: str) -> Said | None:
+    found = _EPOCHS_RESULT.search(text)
+    if found is None:
+        return None
+    evaluation = _known(dict(_PAIR_IN_DICT.findall(found[2])))
+    return Said(epoch=float(found[1]), evaluation=evaluation) if evaluation else None
+
+
+def _titled_result(text: str) -> Said | None:
+    """Read a short line whose title says that it is a result."""
+    found = _TITLED_RESULT.search(text)
+    if found is None or len(text) > RESULT_LINE:
+        return None
+    evaluation = _known({pair[1]: in_share(pair[2], pair[3]) for pair in _PAIR.finditer(found["rest"])})
+    if (fraction := _FRACTION.search(text)) and int(fraction[2]):
+        evaluation |= {"accuracy": int(fraction[1]) / int(fraction[2]), "samples": float(fraction[2])}
+    return Said(evaluation=evaluation) if evaluation else None
+
+
+def _known(pairs: dict[str, Any]) -> dict[str, float]:
+    """Return the metrics among ``pairs``, whatever a loss is called."""
+    named = {name: number_in(value) for name, value in sorted_values(_as_evaluation(pairs))[1].items()}
+    return {name: value for name, value in named.items() if value is not None and name in METRICS}
+
+
+def _as_evaluation(pairs: dict[str, Any]) -> dict[str, Any]:
+    # Average loss -> eval_loss, Accuracy -> eval_accuracy
+    return {
+        f"eval_{re.sub(r'^(?:average|avg|mean) ', '', name.lower())}": value for name, value in pairs.items()
+    }
 
 
 def _from_words(text: str) -> Said | None:

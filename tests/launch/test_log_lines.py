@@ -91,6 +91,16 @@ from doctor.log_progress import LogProgress, Progress
             id="a result alone",
         ),
         pytest.param(
+            "11/30/2026 07:00:01 - INFO - __main__ - epoch 0: {'accuracy': 0.8456, 'f1': 0.8912}",
+            Said(epoch=0, evaluation={"accuracy": 0.8456, "f1": 0.8912}),
+            id="accelerate's examples",
+        ),
+        pytest.param(
+            "Test set: Average loss: 0.0512, Accuracy: 9825/10000 (98%)",
+            Said(evaluation={"loss": 0.0512, "accuracy": 0.9825, "samples": 10000.0}),
+            id="the MNIST example's result",
+        ),
+        pytest.param(
             "Epoch 2/5, Test Accuracy: 91.2%, Test Loss: 0.31",
             Said(epoch=2, epochs=5, evaluation={"accuracy": 0.912, "loss": 0.31}),
             id="a share in percent",
@@ -126,6 +136,9 @@ def test_a_line_says(line: str, expected: Said) -> None:
         "ValueError: Expected input batch_size (16) to match target batch_size (8).",
         "loss 0.5",
         "eval_batch_size: 32",
+        "epoch 1: {'lr': 0.1, 'batch': 32}",
+        "Running test: 5 passed, accuracy of the clock 3",
+        "Test: learning rate = 0.1",
         "Namespace(eval_loss=1, eval_steps=5)" + " x" * 100,
         "x" + " " * 3900 + "y",
         "step=1 loss=0.5" + " " * 5000,
