@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from doctor.roofline import NOMINAL_SHARE, step_time
 from doctor.tables import load
 from runner.estimate import MemoryEstimate, MemoryRequest, estimate
-from runner.text import Text, t
 
 GIB = 1 << 30
 LARGEST_BATCH = 4096
@@ -105,47 +103,27 @@ def _row(
     )  # fmt: skip
 
 
-class BadPrice(ValueError):  # noqa: N818 - it is what it says
-    """A price list that cannot be read. ``text`` says which entry, and how one looks."""
+class Choice(NamedTuple):
+    """What to rent: of the cards with a price the cheapest and the fastest epoch; without prices the smallest and the fastest."""
 
-    def __init__(self, text: Text) -> None:
-        super().__init__(str(text))
-        self.text = text
-
-
-def parse_prices(text: str) -> dict[str, float]:
-    """Return card -> price an hour from ``RTX 4090=2.1,A100 80GB=7.5``: every card of the table that a name means.
-
-    Raises:
-        BadPrice: an entry is not NAME=NUMBER, or names no card of the table.
-    """
-    prices: dict[str, float] = {}
-    for entry in filter(None, (part.strip() for part in text.split(","))):
-        name, _, number = entry.rpartition("=")
-        try:
-            price = float(number)
-        except ValueError:
-            price = -1.0
-        if not name or not math.isfinite(price) or price < 0:
-            raise BadPrice(t("{entry} is not a price: write NAME=PRICE, as in RTX 4090=2.1", entry=entry))
-        cards = cards_called(name)
-        if not cards:
-            raise BadPrice(
-                t("{name} is not in the table of cards: write it as nvidia-smi -L does", name=name)
-            )
-        prices |= dict.fromkeys(cards, price)
-    return prices
+    best: CardRow
+    fastest: CardRow
+    priced: int
+    """Cards with a price; 0: nobody named any."""
 
 
-def _words(name: str) -> set[str]:
-    return set(re.findall(r"[a-z0-9.]+", name.lower())) - {"nvidia", "geforce", "tesla"}
-
-
-def cards_called(name: str) -> list[str]:
-    """Return the cards of the table that a short name means: ``A100 80GB`` is both forms, ``RTX 4090`` not the D."""
-    wanted = _words(name)
-    rows: Sequence[dict[str, Any]] = load("gpus")["gpu"]
-    exact = [
-        row["name"] for row in rows if any(_words(one) == wanted for one in (row["name"], *row["aliases"]))
+def choice_of(rows: Sequence[CardRow], needs_bf16: bool = False) -> Choice | None:
+    """Return what to rent; ``needs_bf16``: weights in 16 bits, for which fp16 is no substitute. None: the run is too large for every card, or for every one with a price, or no time is known."""
+    priced = [row for row in rows if row.price_per_hour is not None]
+    timed = [
+        row
+        for row in (priced or rows)
+        if row.largest_batch and row.epoch_s is not None and not (needs_bf16 and row.as_fp16)
     ]
-    return exact or [row["name"] for row in rows if wanted and wanted <= _words(row["name"])]
+    if not timed:
+        return None
+    fastest = min(timed, key=lambda row: row.epoch_s or math.inf)
+    if priced:
+        return Choice(min(timed, key=lambda row: row.epoch_cost or 0.0), fastest, len(priced))
+    whole = [row for row in timed if row.surely] or [row for row in timed if row.fits] or timed
+    return Choice(min(whole, key=lambda row: (row.memory_bytes, row.epoch_s or math.inf)), fastest, 0)

@@ -40,8 +40,12 @@ class MemoryPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The largest micro-batch that ``doctor tune`` found here."""
     remedies: tuple[Remedy, ...] = ()
     cards: tuple[CardRow, ...] = ()
+    cards_left_out: int = 0
+    """Without a price, where only those with one were asked for, that it would fit all the same."""
     samples: int = 0
     """An epoch's, for ``cards``."""
+    currency: str = ""
+    """Of what an epoch costs."""
     notes: tuple[Text, ...] = ()
 
     @property

@@ -34,8 +34,12 @@ class PlanOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     exact: bool = False
     all_cards: bool = False
+    priced_only: bool = False
+    """Of the table those cards alone that have a price."""
     samples: int = DEFAULT_SAMPLES
     prices: dict[str, float] = {}
+    currency: str = ""
+    """The prices' sign; empty: nobody said."""
     on_cpu: bool = False
     """Train on the CPU, in the machine's memory."""
     memory_limit_bytes: int | None = None
@@ -174,11 +178,15 @@ def plan_memory(
         host_free_bytes=host_free_bytes(snapshot), by_profile=options.by_profile,
     )  # fmt: skip
     rows: tuple[CardRow, ...] = ()
+    left_out = 0
     if options.all_cards and foretold.counted:
         rows = tuple(card_rows(request, options.samples, options.prices))
+    if options.priced_only:
+        left_out = sum(row.largest_batch > 0 for row in rows if row.price_per_hour is None)
+        rows = tuple(row for row in rows if row.price_per_hour is not None)
     return msgspec.structs.replace(
-        plan, arithmetic=foretold.counted if options.exact else None, correction=measured, tuned=tuned, cards=rows,
-        samples=options.samples, notes=(*notes, *([trouble] if trouble else [])),
+        plan, arithmetic=foretold.counted if options.exact else None, correction=measured, tuned=tuned, cards=rows, cards_left_out=left_out,
+        currency=options.currency, samples=options.samples, notes=(*notes, *([trouble] if trouble else [])),
     )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     step.add_argument("--offload", action="store_true", help=say("optimizer states in host memory"))
     parser.add_argument("--gpus", "--cards", "--nproc", metavar="N|gpu|all", default="1", help=say("train on N cards; gpu: all that are here; all: the table of every card"))  # fmt: skip
     parser.add_argument("--gpu-table", choices=("all",), help=argparse.SUPPRESS)
-    parser.add_argument("--price", metavar="LIST", default="", help=say("prices an hour, for the table: \"RTX 4090=2.1,A100 80GB=7.5\""))  # fmt: skip
+    parser.add_argument("--price", metavar="LIST", default="", help=say("prices an hour, for the table: \"RTX 4090=2.1,A100 80GB=7.5\", also \"¥2.1\" or \"$0.44\""))  # fmt: skip
     parser.add_argument("--samples", type=count, metavar="N", help=say("samples of an epoch, for the table (default: 25000)"))  # fmt: skip
     parser.add_argument("--exact", action="store_true", help=say("trace two steps of the model's own code in a child process"))  # fmt: skip
     parser.add_argument("--measure", action="store_true", help=say("run real steps at growing batch on this device, and correct the prediction by them"))  # fmt: skip
@@ -93,7 +93,7 @@ def _troubles() -> Iterator[None]:
 
 
 def _options(namespace: argparse.Namespace) -> PlanOptions:
-    from doctor.card_choice import BadPrice, parse_prices
+    from doctor.card_prices import BadPrice, parse_prices
     from doctor.planning import DEFAULT_SAMPLES, PlanOptions
 
     try:
@@ -102,9 +102,11 @@ def _options(namespace: argparse.Namespace) -> PlanOptions:
         raise CommandError(error.text, Exit.USAGE) from None
     return PlanOptions(
         exact=namespace.exact,
-        all_cards=namespace.gpus == "all" or namespace.gpu_table == "all" or bool(prices),
+        all_cards=namespace.gpus == "all" or namespace.gpu_table == "all" or bool(prices.by_card),
+        priced_only=bool(prices.by_card) and namespace.gpus != "all" and namespace.gpu_table != "all",
         samples=namespace.samples or DEFAULT_SAMPLES,
-        prices=prices,
+        prices=prices.by_card,
+        currency=prices.currency,
         on_cpu=namespace.cpu,
         memory_limit_bytes=namespace.memory_limit,
         recorded=namespace.facts is not None,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.article_formula import Comparison
-from doctor.card_choice import CardRow
+from doctor.card_choice import CardRow, choice_of
 from doctor.language import say
 from doctor.memory_plan import MemoryPlan
 from doctor.render.layout import display_width, human_bytes, human_seconds, indent, pad
-from runner.text import t
+from runner.text import Text, t
 
 _SHORTER = (
     ("NVIDIA ", ""), ("GeForce ", ""), ("Tesla ", ""), ("Quadro ", ""), (" Blackwell", ""), (" Generation", ""),
@@ -18,8 +18,9 @@ _SHORTER = (
 
 
 def cards_lines(plan: MemoryPlan, width: int) -> Iterator[str]:
+    """Yield what to rent, then the table, best first, with what it rests on."""
     samples, length = plan.samples, plan.request.sequence_length
-    """Yield the table, best first, with what it rests on."""
+    yield from indent(say(_advice(plan)), width, "", "  ")
     yield say(
         t(
             "Cards, for an epoch of {samples} {samples:sample|samples} of {length} {length:token|tokens}:",
@@ -27,11 +28,13 @@ def cards_lines(plan: MemoryPlan, width: int) -> Iterator[str]:
             length=length,
         )
     )
-    priced = any(row.epoch_cost is not None for row in plan.cards)
+    priced = any(row.price_per_hour is not None for row in plan.cards)
+    shown = [row for row in plan.cards if row.largest_batch]
     titles = [say("card"), say("memory"), say("fits"), say("batch"), say("samples/s"), say("epoch")]
     yield from _table(
-        [titles + ([say("cost")] if priced else []), *(_cells(row, priced) for row in plan.cards)]
+        [titles + ([say("cost")] if priced else []), *(_cells(row, priced, plan.currency) for row in shown)]
     )
+    yield from _left_out(plan, width)
     footnotes = (
         t("Times by a roofline: half of the tensor cores' dense rate, three quarters of the memory's, no waiting for data. They rank cards; a measured run is slower."),
         t("batch: the largest micro-batch; with more than that the batch is taken in parts. tight: the high end of the range does not fit. memory: nominal less 7 % for ECC and driver."),
@@ -41,7 +44,47 @@ def cards_lines(plan: MemoryPlan, width: int) -> Iterator[str]:
         yield from indent(say(note), width, "  ", "  ")
 
 
-def _cells(row: CardRow, priced: bool) -> list[str]:
+def _left_out(plan: MemoryPlan, width: int) -> Iterator[str]:
+    """Yield which cards the table does not show, and why."""
+    small = [short_name(row.name) for row in plan.cards if not row.largest_batch]
+    if small:
+        yield from indent(
+            say(t("Too small, one sample at a time too: {names}", names=", ".join(small))),
+            width,
+            "  ",
+            "    ",
+        )
+    if plan.cards_left_out:
+        yield from indent(say(t("{count} {count:card|cards} without a price would do too: --gpus all without --price shows them.", count=plan.cards_left_out)), width, "  ", "    ")  # fmt: skip
+
+
+def _advice(plan: MemoryPlan) -> Text:
+    """Return what to rent, in one sentence."""
+    choice = choice_of(plan.cards, plan.request.precision == "bf16-pure")
+    if choice is None and any(row.largest_batch and row.epoch_s is None for row in plan.cards):
+        return t(
+            "Which card is the best buy cannot be told: no time is known for fp32. Take the smallest that fits, or train in 16 bits"
+        )
+    if choice is None:
+        return t("It fits none of these cards, one sample at a time either: see above what to turn on")
+    best, fastest = choice.best, choice.fastest
+    words: dict[str, str | int] = {
+        "card": short_name(best.name), "time": human_seconds(best.epoch_s or 0.0), "batch": best.largest_batch,
+        "fast": short_name(fastest.name), "fast_time": human_seconds(fastest.epoch_s or 0.0), "count": choice.priced,
+    }  # fmt: skip
+    if not choice.priced:
+        return t("The smallest card that does it is the {card} ({time} an epoch), the fastest the {fast} ({fast_time}). --price \"{card}=PRICE, ...\" says which is the best buy.", **words)  # fmt: skip
+    words |= {"cost": cost_text(best, plan.currency), "fast_cost": cost_text(fastest, plan.currency)}
+    if fastest == best:
+        return t("Rent the {card}: {cost} and {time} an epoch, in micro-batches of {batch}: the cheapest and the fastest of the {count} with a price.", **words)  # fmt: skip
+    return t("Rent the {card}: {cost} and {time} an epoch, in micro-batches of {batch}: the cheapest of the {count} with a price. The fastest, {fast}, takes {fast_time} for {fast_cost}.", **words)  # fmt: skip
+
+
+def cost_text(row: CardRow, currency: str) -> str:
+    return f"{currency}{row.epoch_cost:.2f}" if row.epoch_cost is not None else "-"
+
+
+def _cells(row: CardRow, priced: bool, currency: str) -> list[str]:
     marks = ("" if row.confidence in ("verified", "derived") else "*") + ("~" if row.as_fp16 else "")
     fits = (say("yes") if row.surely else say("tight")) if row.fits else say("no")
     cells = [
@@ -53,7 +96,7 @@ def _cells(row: CardRow, priced: bool) -> list[str]:
         human_seconds(row.epoch_s) if row.epoch_s is not None else "?",
     ]
     if priced:
-        cells.append(f"{row.epoch_cost:.2f}" if row.epoch_cost is not None else "")
+        cells.append(cost_text(row, currency))
     return cells
 
 

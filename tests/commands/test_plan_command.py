@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from doctor import service
-from doctor.card_choice import BadPrice, card_rows, cards_called, largest_batch, parse_prices
+from doctor.card_choice import card_rows, choice_of, largest_batch
+from doctor.card_prices import BadPrice, cards_called, parse_prices
 from doctor.card_state import CardState
 from doctor.memory_plan import plan_for
 from doctor.model_config import NoConfig, config_of_profile, find_config, hub_cache, known_models
@@ -142,14 +143,72 @@ def test_without_a_card_nothing_is_said_to_fit() -> None:
         pytest.param("A100 80GB", ["NVIDIA A100 80GB PCIe", "NVIDIA A100-SXM4-80GB"], id="both forms"),
         pytest.param("T4", ["Tesla T4"], id="a short name"),
         pytest.param("RTX 9999", [], id="no such card"),
+        pytest.param("RTX4090D", ["NVIDIA GeForce RTX 4090 D"], id="as AutoDL writes the D"),
+        pytest.param("RTX3090", ["NVIDIA GeForce RTX 3090"], id="without a blank"),
+        pytest.param("A100-80G", ["NVIDIA A100 80GB PCIe", "NVIDIA A100-SXM4-80GB"], id="G for GB"),
+        pytest.param("H20-NVLink", ["NVIDIA H20"], id="with its link"),
+        pytest.param("RTX 4090-24GB", ["NVIDIA GeForce RTX 4090"], id="with the one size there is"),
+        pytest.param("RTX 4090-48GB", [], id="with a size that is not made"),
+        pytest.param("vGPU-32GB", [], id="a name that says no card"),
     ],
 )
 def test_a_short_name_means_these_cards(name: str, cards: list[str]) -> None:
     assert cards_called(name) == cards
 
 
+@pytest.mark.parametrize(
+    ("text", "price", "sign"),
+    [
+        ("RTX 4090=2.1", 2.1, ""),
+        ("RTX 4090=¥2.1", 2.1, "¥"),
+        ("RTX 4090＝2.1元/时", 2.1, "¥"),
+        ("RTX 4090=￥1.98/小时，A100 80GB=7.98元", 1.98, "¥"),
+        ("RTX 4090=$0.44/h; H800=$2", 0.44, "$"),
+        ("RTX 4090=0.44 USD/hour", 0.44, "$"),
+        ("RTX 4090=2.1 CNY", 2.1, "¥"),
+        ("RTX 4090=.5", 0.5, ""),
+    ],
+)
+def test_a_price_may_have_its_currency_and_its_hour(text: str, price: float, sign: str) -> None:
+    found = parse_prices(text)
+    assert (found.by_card["NVIDIA GeForce RTX 4090"], found.currency) == (price, sign)
+
+
+def chosen(prices: str, **changes: Any) -> Any:
+    request = asked(**changes)
+    rows = card_rows(request, 25_000, parse_prices(prices).by_card)
+    return choice_of(rows, request.precision == "bf16-pure")
+
+
+def test_what_to_rent_is_the_cheapest_epoch_and_not_the_cheapest_hour() -> None:
+    found = chosen("RTX 3090=1.58,H800=3")
+    assert (found.best.name, found.priced) == ("NVIDIA H800", 2)
+    assert chosen("RTX 3090=1.58,H800=99").best.name == "NVIDIA GeForce RTX 3090"
+
+
+def test_without_prices_the_smallest_that_surely_does_it_and_the_fastest_are_named() -> None:
+    found = chosen("")
+    assert found.priced == 0 and found.best.surely
+    assert found.best.memory_bytes < found.fastest.memory_bytes
+
+
+def test_weights_in_bf16_are_not_sent_to_a_card_without_it() -> None:
+    assert chosen("V100-32GB=1,A40=9").best.name.startswith("Tesla V100")
+    assert chosen("V100-32GB=1,A40=9", precision="bf16-pure").best.name == "NVIDIA A40"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_answer_comes_first_and_what_is_too_small_in_one_line(lang: str) -> None:
+    done = doctor("--model", "llama-3.1-8b", "--lora", "16", "--batch", "1", "--seq", "2048", "--precision", "bf16-pure",
+                  "--price", "RTX 3060=1,A800-80GB=5.98元", "--facts", RTX_4090, lang=lang)  # fmt: skip
+    answer, table = done.stdout.index("¥"), done.stdout.index("samples/s" if lang == "en" else "样本/秒")
+    assert answer < table
+    assert "RTX 3060" in done.stdout[table:] and "RTX A2000" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
 def test_prices_give_the_cost_of_an_epoch_and_the_cheapest_comes_first() -> None:
-    rows = card_rows(asked(), 25_000, parse_prices("RTX 4090=2.1,A100 80GB=7.5"))
+    rows = card_rows(asked(), 25_000, parse_prices("RTX 4090=2.1,A100 80GB=7.5").by_card)
     priced = [row for row in rows if row.epoch_cost is not None]
     assert len(priced) == 3
     assert rows[: len(priced)] == sorted(priced, key=lambda row: row.epoch_cost or 0)
@@ -177,7 +236,17 @@ def test_a_faster_card_is_faster_and_a_card_too_small_comes_last() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["RTX 4090", "RTX 4090=cheap", "=3", "RTX 4090=-1", "RTX 4090=nan", "RTX 9999=2"]
+    "text",
+    [
+        "RTX 4090",
+        "RTX 4090=cheap",
+        "=3",
+        "RTX 4090=-1",
+        "RTX 4090=nan",
+        "RTX 9999=2",
+        "RTX 4090=2.1 pesos",
+        "RTX 4090=¥2,H800=$3",
+    ],
 )
 def test_a_price_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(BadPrice):

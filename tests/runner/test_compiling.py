@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-import runner.compile_trial
 import runner.compiling
 from runner.compile_trial import GivenUp, at_most, missing_tool, why_of
 from runner.compiling import earns_back
@@ -108,9 +107,9 @@ def test_what_compiling_lacks_is_named_before_it_is_tried(
 ) -> None:
     for name in ("CC", "CXX"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(runner.compile_trial.shutil, "which", lambda name: name if name in present else None)
+    monkeypatch.setattr("runner.compile_trial.shutil.which", lambda name: name if name in present else None)
     monkeypatch.setattr(
-        runner.compile_trial.importlib.util, "find_spec", lambda name: name if name in present else None
+        "runner.compile_trial.importlib.util.find_spec", lambda name: name if name in present else None
     )
     found = missing_tool(device)
     assert (found is None) is (missing == "") and missing in str(found or "")
