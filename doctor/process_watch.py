@@ -16,6 +16,7 @@ from doctor.probes.host_meter import HostMeter
 from doctor.probes.process_tree import is_alive, read_stat, tree_of
 from doctor.probes.xid_watch import XidWatch
 from doctor.stack_watch import StackWatch
+from doctor.standstill import waits_of
 from doctor.tensorboard_follow import TensorboardFollower, is_tensorboard
 from doctor.watching import last_lines
 from runner.events import RunEvent
@@ -23,6 +24,9 @@ from runner.state import RunState, state_as_dict
 from runner.strings import printable
 from runner.text import Text, t
 
+IDLE_PCT, IDLE_S = 5.0, 15.0
+"""A process that has used less than a twentieth of a core for so long stands, or waits."""
+WAITS_EVERY_S = 30.0
 LONGEST_NAME = 50
 """Characters of a command: what the process does stands beside it in one row."""
 
@@ -52,6 +56,7 @@ class ProcessWatcher:
         # A launcher or a shell may have been named: what trains is below it. Somebody looks on: windows are short.
         pace = Pace(starting_rate(stat.threads), shortest_s=2, least_cores=MOST_CORES, least_looks=25)
         self._stacks = StackWatch(pid, pace, below=True, begin=0.0, retry_s=30.0)
+        self._waits_at = float("inf")
         self._seq = 0
         path = log or tensorboard_of(list(tree_of(pid))) or log_of(pid)
         self._log = _follower(path) if path else None
@@ -80,6 +85,7 @@ class ProcessWatcher:
                 for kind, data in self._xids.look(time.monotonic(), self._gpus):
                     self._add(kind, data)
             self._look_at_stacks()
+            self._look_at_waits(time.monotonic())
         return self.state
 
     def _read_log(self) -> None:
@@ -111,6 +117,15 @@ class ProcessWatcher:
             self._add("sample-stacks", {"samples": 0, "errors": 0, "frames": [], "why": why})
         elif (told := self._stacks.look(time.monotonic())) is not None:
             self._add("sample-stacks", told)
+
+    def _look_at_waits(self, now: float) -> None:
+        """Say what its processes wait for in the kernel once they have used no CPU for a while."""
+        cpu_pct = self.state.host.get("cpu_pct")
+        if cpu_pct is None or cpu_pct > IDLE_PCT:
+            self._waits_at = now + IDLE_S
+        elif now >= self._waits_at:
+            self._waits_at = now + WAITS_EVERY_S
+            self._add("standing", {"waits": waits_of(self.pid)})
 
     def _note(self, level: str, text: Text) -> None:
         self._add("note", {"level": level, "text": text})

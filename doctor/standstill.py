@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from doctor.probes.kernel_wait import KernelWait, kernel_wait
+from doctor.probes.kernel_wait import kernel_wait
 from doctor.probes.process_tree import tree_of
 from doctor.pyspy import dump
 from runner.dumps import where_in
@@ -33,9 +33,7 @@ class Standstill:
 
     def begins(self) -> dict[str, Any]:
         """Keep where every thread stands now; return the data of a ``standing`` event. Raises OSError when it cannot be written."""
-        waits = [
-            wait for pid in list(tree_of(self.pid))[:PROCESSES] if (wait := kernel_wait(pid)) is not None
-        ]
+        waits = waits_of(self.pid)
         text, trouble = dump(self.pid)
         path = self.run.stacks / f"silent-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}.txt"
         path.parent.mkdir(exist_ok=True)
@@ -43,10 +41,7 @@ class Standstill:
             "\n".join([*map(_line, waits), "", text or str(trouble.why if trouble else ""), ""]), "utf-8"
         )
         self._file = str(path.relative_to(self.run.path))
-        told = [
-            {"pid": wait.pid, "state": wait.state, "call": wait.words if wait.call else ""} for wait in waits
-        ]
-        return {"file": self._file, "waits": told, **self._own()}
+        return {"file": self._file, "waits": waits, **self._own()}
 
     def goes_deeper(self, trainer: int) -> None:
         """Add the native frames of a process that sleeps to what was kept. Raises OSError."""
@@ -87,5 +82,11 @@ class Standstill:
         return {"place": place, "dumps": text.count("Timeout (")} if place else {}
 
 
-def _line(wait: KernelWait) -> str:
-    return f"process {wait.pid}: state {wait.state}" + (f", {wait.words}" if wait.call else "")
+def waits_of(pid: int) -> list[dict[str, Any]]:
+    """Return what a process and those below it wait for in the kernel, as a ``standing`` event has it."""
+    waits = [wait for one in list(tree_of(pid))[:PROCESSES] if (wait := kernel_wait(one)) is not None]
+    return [{"pid": wait.pid, "state": wait.state, "call": wait.words} for wait in waits]
+
+
+def _line(wait: dict[str, Any]) -> str:
+    return f"process {wait['pid']}: state {wait['state']}" + (f", {wait['call']}" if wait["call"] else "")

@@ -27,6 +27,9 @@ DISK_MOVES = 4e3
 NETWORK_MOVES = 2e5
 """Bytes a second, of the container: somebody who watches over SSH takes 30 kB."""
 MIN_HOST_LOOKS = 5
+ASKS_AFTER_S = 20.0
+# read(/dev/pts/0)
+_KEYBOARD = ("read(/dev/pts/", "read(/dev/tty")
 
 
 def silent(case: Case) -> Verdict:
@@ -34,6 +37,8 @@ def silent(case: Case) -> Verdict:
     window, quiet = case.window, round(case.silent_s or 0.0)
     if is_paused(window):
         return _paused(case, quiet)
+    if (asks := _asks(case, quiet)) is not None:
+        return asks
     if not case.has_stacks:
         return _unseen(case, quiet)
     known = _known_phase(case, quiet)
@@ -59,6 +64,8 @@ def still(case: Case, seconds: float) -> Verdict | None:
     window, rounded = case.window, round(seconds)
     if is_paused(window):
         return _paused(case, rounded)
+    if (asks := _asks(case, rounded)) is not None:
+        return asks
     place = window.standing(HUNG_SAME_PLACE)
     if seconds < STILL_AFTER_S or not case.has_stacks or place is None or _moves(case) is not None:
         return None
@@ -94,6 +101,25 @@ def _paused(case: Case, quiet: int) -> Verdict:
         evidence=tuple(_standing(case)),
         advice=t("let it go on with `kill -CONT PID`, for each of its processes in state T (`ps -o pid,stat,args`)"),
     )  # fmt: skip
+
+
+def _asks(case: Case, quiet: int) -> Verdict | None:
+    """Return that it waits for somebody to type, where one of its processes reads from a terminal; None: none does."""
+    asking = next(
+        (wait for wait in _waits(case.standing) if str(wait.get("call")).startswith(_KEYBOARD)), None
+    )
+    if asking is None or quiet < ASKS_AFTER_S or (case.window.cpu_cores.value or 0.0) > STILL_CPU_CORES:
+        return None
+    own = case.window.place("data", "worker", "ranks", "saving", "evaluation", "other")
+    place = _shown(own[:3]) if own else str(asking["call"])
+    return Verdict(
+        kind="still",
+        sentence=t("has waited for the keyboard for {seconds} s, at {place}", seconds=quiet, place=place),
+        evidence=tuple(_standing(case)),
+        advice=t(
+            "answer it in its terminal; or take the question out: a login, `trust_remote_code`, a breakpoint()"
+        ),
+    )
 
 
 def _unseen(case: Case, quiet: int) -> Verdict:

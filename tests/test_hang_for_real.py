@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from doctor import process_watch
 from doctor.pyspy import find_pyspy
 from doctor.watching import RunWatcher
 from runner.rundir import RunDir
@@ -196,18 +197,47 @@ def test_what_only_seems_to_stand_is_not_called_hung(run: RunDir, body: str, wor
     assert words in str(found.sentence)
 
 
-def test_a_script_that_waits_for_the_keyboard_is_seen_to_read_from_the_terminal(run: RunDir) -> None:
+@pytest.fixture
+def asking(run: RunDir) -> Iterator[subprocess.Popen[bytes]]:
+    """A script that asks a question on a terminal of its own."""
     script = run.path / "train.py"
     script.write_text("def ask():\n    return input('overwrite? ')\nask()\n")
     own, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, str(script)], stdin=theirs, stdout=theirs, start_new_session=True
     )
-    try:
-        with watched(run, process, "--supervised"):
-            time.sleep(10)
-    finally:
-        os.close(own)
-        os.close(theirs)
-    (wait,) = folded(run).standing["waits"]
+    yield process
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+    os.close(own)
+    os.close(theirs)
+
+
+def test_a_script_that_waits_for_the_keyboard_is_seen_to_read_from_the_terminal(
+    run: RunDir, asking: subprocess.Popen[bytes]
+) -> None:
+    with watched(run, asking, "--supervised"):
+        time.sleep(LOOKED_FOR_S)
+    state = folded(run)
+    (wait,) = state.standing["waits"]
     assert wait["call"].startswith("read(/dev/pts/")
+    found = verdict_of(state, "running", time.time())
+    assert found.kind == "still"
+    assert "keyboard" in str(found.sentence) and "ask (train.py:2)" in str(found.sentence)
+
+
+def test_so_it_is_where_nobody_but_us_looks(
+    asking: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_watch, "IDLE_S", 3.0)
+    watcher = process_watch.ProcessWatcher(asking.pid)
+    try:
+        end = time.monotonic() + 60
+        while (
+            found := verdict_of(watcher.poll(), "running", time.time())
+        ).kind != "still" and time.monotonic() < end:
+            time.sleep(1.0)
+    finally:
+        watcher.close()
+    assert "keyboard" in str(found.sentence)

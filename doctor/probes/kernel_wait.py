@@ -49,8 +49,8 @@ class KernelWait(Record, frozen=True):
 
     @property
     def words(self) -> str:
-        """``read(/dev/pts/0)``, as far as it is known."""
-        return f"{self.call}({self.target})" if self.call else f"state {self.state}"
+        """``read(/dev/pts/0)``; empty where the call is not told."""
+        return f"{self.call}({self.target})" if self.call else ""
 
 
 def kernel_wait(pid: int, proc: Path = Path("/proc")) -> KernelWait | None:

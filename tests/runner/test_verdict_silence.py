@@ -185,3 +185,27 @@ def test_a_program_that_tells_no_steps_is_said_to_stand_and_not_to_hang(
     if kind == "still":
         assert "work (train.py:9)" in str(found.sentence)
         assert "on purpose" in str(found.sentence)
+
+
+ASKS = {"waits": [{"pid": 7, "state": "S", "call": "read(/dev/pts/3)"}]}
+
+
+@pytest.mark.parametrize(
+    ("seen", "kind"),
+    [
+        ({}, "still"),
+        ({"host": {"cpu_pct": 90.0}}, "unknown"),
+        ({"standing": {"waits": [{"pid": 7, "state": "S", "call": "read(/data/rows.csv)"}]}}, "unknown"),
+    ],
+    ids=["a question", "a terminal read beside work", "a file is no keyboard"],
+)
+def test_a_question_on_a_terminal_is_told_soon(seen: dict[str, Any], kind: str) -> None:
+    found = without_steps(**{"seconds": 40.0, "standing": ASKS, **seen})
+    assert found.kind == kind, found
+    assert ("keyboard" in str(found.sentence)) == (kind == "still")
+
+
+def test_a_breakpoint_left_in_the_loop_is_no_hang() -> None:
+    found = silent(standing=ASKS)
+    assert found.kind == "still"
+    assert "breakpoint" in str(found.advice)
