@@ -14,7 +14,7 @@ from runner.dumps import frames_of_dump, where_in
 from runner.phases import is_exchange
 from runner.rank_record import RankLeft, read_ranks, stack_file
 from runner.rundir import RunDir
-from runner.standing import Standing, standing
+from runner.standing import Standing, names, standing
 
 WAITS_SHARE = 0.9
 """Of the looks at it: a rank that stood in an exchange at so many of them waited for the others all the time."""
@@ -40,8 +40,13 @@ class RankStack:
 
 
 def living_ranks(run: RunDir) -> list[RankLeft]:
-    """Return the ranks of this machine that are there now; none where one process trains."""
-    return [one for one in read_ranks(run.path) if one.left_at is None and standing(one.pid) is not None]
+    """Return the ranks of this machine that are there now; none where one process trains.
+
+    A number that another process has got since is not a rank's: its command does not name the run.
+    """
+    path = run.path.absolute()
+    left = [one for one in read_ranks(path) if one.left_at is None]
+    return [one for one in left if standing(one.pid) is not None and names(one.pid, path)]
 
 
 def record_ranks(ranks: Sequence[RankLeft], seconds: int, rate: int | None = None) -> list[RankStack]:

@@ -43,10 +43,12 @@ class RankWatch:
         self,
         run_path: Path,
         timeout_s: float,
+        parent: int | None = None,
         clock: Callable[[], float] = time.monotonic,
         look: Callable[[int], Standing | None] = standing,
         send: Callable[[int, int], None] = os.kill,
     ) -> None:
+        """``parent``: who started the ranks; a process with a rank's number and another parent is somebody else's."""
         self.awaited: list[Awaited] = []
         self.gives_up = False
         """A process is still there that nothing ends."""
@@ -57,6 +59,7 @@ class RankWatch:
             look,
             send,
         )
+        self._parent = parent
         self._next = clock()
         self._broken_at: float | None = None
         self._ended_at: float | None = None
@@ -69,7 +72,7 @@ class RankWatch:
             return
         self._next = now + LOOK_S
         left = read_ranks(self._run)
-        here = [(one, found) for one in left if one.left_at is None and (found := self._standing(one.pid))]
+        here = [(one, found) for one in left if one.left_at is None and (found := self._rank(one.pid))]
         if self._broken_at is None:
             if _has_broken(left, {one.rank for one, _ in here}):
                 self._broken_at = now
@@ -84,6 +87,10 @@ class RankWatch:
             self._ended_at = now
             self._signal([one.pid for one, _ in here], signal.SIGKILL)
         self.gives_up = bool(here) and self._ended_at is not None and now - self._ended_at >= UNKILLABLE_S
+
+    def _rank(self, pid: int) -> Standing | None:
+        found = self._standing(pid)
+        return found if found is None or self._parent in (None, found.parent) else None
 
     def _too_long_stopped(
         self, here: Sequence[tuple[RankLeft, Standing]], now: float

@@ -19,6 +19,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """The kernel's function that it sleeps in, where that may be read: ``do_signal_stop``."""
     kernel_stack: str = ""
     """Innermost first; root alone may read it."""
+    parent: int = 0
+    """The process that started it, while that lives: a number that somebody else got later has another."""
 
     @property
     def is_stopped(self) -> bool:
@@ -33,9 +35,10 @@ def standing(pid: int, proc: Path = Path("/proc")) -> Standing | None:
     """Return how a process stands; None: it is gone, or has ended and nobody has asked after it."""
     folder = proc / str(pid)
     try:
-        state = state_in((folder / "stat").read_text("utf-8", "replace"))
+        stat = (folder / "stat").read_text("utf-8", "replace")
     except OSError:
         return None
+    state, parent = state_and_parent(stat)
     if state in ("Z", "X"):
         return None
     kernel = ""
@@ -44,10 +47,20 @@ def standing(pid: int, proc: Path = Path("/proc")) -> Standing | None:
     waits_in = ""
     with contextlib.suppress(OSError):
         waits_in = (folder / "wchan").read_text().strip("0\n ")
-    return Standing(state=state, waits_in=waits_in, kernel_stack=kernel)
+    return Standing(state=state, waits_in=waits_in, kernel_stack=kernel, parent=parent)
 
 
-def state_in(stat: str) -> str:
-    """Return the state of ``/proc/PID/stat``; the name before it may hold blanks and brackets."""
+def state_and_parent(stat: str) -> tuple[str, int]:
+    """Return the state and the parent of ``/proc/PID/stat``; the name before them may hold blanks and brackets."""
     # 4711 (python (x)) T 1 ...
-    return (stat.rpartition(")")[2].split() or ["?"])[0]
+    state, parent = [*stat.rpartition(")")[2].split(), "?", "0"][:2]
+    return state, int(parent) if parent.isdecimal() else 0
+
+
+def names(pid: int, folder: Path, proc: Path = Path("/proc")) -> bool:
+    """Return whether a process was started with a folder's path among its arguments."""
+    try:
+        arguments = (proc / str(pid) / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return bytes(folder) in arguments

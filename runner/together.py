@@ -79,7 +79,7 @@ def lead(run_path: str, together: Sequence[str], flags: Sequence[str], stop: Sto
     torchrun = subprocess.Popen(
         torchrun_argv(start, str(run.path), script, flags), env=environment(start, threads, os.environ)
     )
-    watch = RankWatch(run.path, timeout_s)
+    watch = RankWatch(run.path, timeout_s, torchrun.pid)
     wait_for(torchrun, Forwarder(run, stop), watch)
     code, why = conclude(run, start, torchrun.returncode, watch.awaited)
     if start.node_rank or why is not None:

@@ -13,12 +13,12 @@ from runner.rank_ends import first_to_fail, why_of
 from runner.rank_record import RankLeft, stack_file
 from runner.rank_watch import GRACE_S, SETTLE_S, UNKILLABLE_S, Awaited, RankWatch
 from runner.rundir import RunDir
-from runner.standing import Standing, standing, state_in
+from runner.standing import Standing, standing, state_and_parent
 from runner.start import Start
 
-STOPPED = Standing(state="T", waits_in="do_signal_stop")
-STUCK = Standing(state="D", waits_in="rpc_wait_bit_killable")
-AT_WORK = Standing(state="S")
+STOPPED = Standing(state="T", waits_in="do_signal_stop", parent=1)
+STUCK = Standing(state="D", waits_in="rpc_wait_bit_killable", parent=1)
+AT_WORK = Standing(state="S", parent=1)
 
 
 class Machine:
@@ -31,7 +31,7 @@ class Machine:
         self.sent: list[tuple[int, int]] = []
         (folder / "ranks").mkdir()
         (folder / "stacks").mkdir()
-        self.watch = RankWatch(folder, timeout_s, lambda: self.now, self.states.get, self._send)
+        self.watch = RankWatch(folder, timeout_s, 1, lambda: self.now, self.states.get, self._send)
 
     def _send(self, pid: int, number: int) -> None:
         if pid not in self.states:
@@ -89,6 +89,13 @@ def test_one_that_does_not_leave_is_killed_and_one_that_cannot_be_is_given_up(ma
     assert machine.sent[-1] == (101, signal.SIGKILL) and not machine.watch.gives_up
     machine.wait(UNKILLABLE_S + 2)
     assert machine.watch.gives_up
+
+
+def test_somebody_elses_process_with_a_ranks_number_is_left_alone(machine: Machine) -> None:
+    machine.rank(0, left_at=1.0, code=1, exchange="closed")
+    machine.rank(1, Standing(state="S", parent=4711))
+    machine.wait(SETTLE_S + GRACE_S + 5)
+    assert machine.sent == [] and machine.watch.awaited == []
 
 
 def test_a_rank_that_is_stopped_where_nobody_else_is_to_tell_is_ended_after_the_time_out(
@@ -175,13 +182,14 @@ def test_the_sentence_says_who_how_and_where(machine: Machine, how: Standing, wo
 def test_a_process_is_seen_as_the_kernel_sees_it(tmp_path: Path) -> None:
     import os
 
-    assert state_in("4711 (py (x) thon) T 1 2") == "T"
+    assert state_and_parent("4711 (py (x) thon) T 17 2") == ("T", 17)
+    assert state_and_parent("") == ("?", 0)
     own = standing(os.getpid())
-    assert own is not None and own.state in "RS"
+    assert own is not None and own.state in "RS" and own.parent == os.getppid()
     assert standing(999_999_999) is None
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "stat").write_text("7 (python) Z 1")
     assert standing(7, tmp_path) is None, "it has ended"
     (tmp_path / "7" / "stat").write_text("7 (python) D 1")
     (tmp_path / "7" / "wchan").write_text("rpc_wait")
-    assert standing(7, tmp_path) == Standing(state="D", waits_in="rpc_wait")
+    assert standing(7, tmp_path) == Standing(state="D", waits_in="rpc_wait", parent=1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import msgspec
 import pytest
 
 from doctor.pyspy import Sample, find_pyspy
-from doctor.rank_stacks import RankStack, awaited, left_behind
+from doctor.rank_stacks import RankStack, awaited, left_behind, living_ranks
 from runner.rank_record import RankLeft, read_ranks, stack_file
 from runner.rundir import RunDir
 from runner.standing import Standing
@@ -57,6 +59,24 @@ def test_what_ranks_left_behind_is_read_from_their_files(tmp_path: Path) -> None
     assert [(one.rank, one.exchange_share) for one in found] == [(0, 1.0), (1, 0.0)]
     late = awaited(found)
     assert late is not None and late.place == "/home/me/my_loss.py:11 in loss"
+
+
+def test_a_process_that_got_a_ranks_number_later_is_no_rank(tmp_path: Path) -> None:
+    (tmp_path / "ranks").mkdir()
+    mine = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", str(tmp_path)])
+    other = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)", str(tmp_path / "elsewhere")]
+    )
+    try:
+        for rank, pid in ((0, mine.pid), (1, other.pid), (2, 999_999_999)):
+            record = RankLeft(rank=rank, pid=pid, started_at=0.0)
+            (tmp_path / "ranks" / f"{rank}.json").write_bytes(msgspec.json.encode(record))
+        assert [one.rank for one in living_ranks(RunDir(tmp_path))] == [0]
+    finally:
+        mine.kill()
+        other.kill()
+        mine.wait()
+        other.wait()
 
 
 @pytest.mark.train
