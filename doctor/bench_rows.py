@@ -30,7 +30,7 @@ def before_row(title: Text, settings: dict[str, Any], measured: Sequence[Measure
 
 def variant_row(name: str, title: Text, settings: dict[str, Any], pairs: Sequence[Pair], changes: Changes) -> Row:  # fmt: skip
     """Return the row of a variant that was measured at least once."""
-    speed = interval_of([_pace(after, changes) / _pace(before, changes) for before, after in pairs])
+    speed = interval_of([pace(after, changes) / pace(before, changes) for before, after in pairs])
     cpu = interval_of([_cpu(after, changes) / _cpu(before, changes) for before, after in pairs])
     difference = max(loss_difference(*pair) for pair in pairs)
     return Row(
@@ -54,7 +54,7 @@ def loss_word(difference: float, changes: Changes) -> Loss:
     return "rounding" if changes == "rounding" and difference <= ROUNDED else "differs"
 
 
-def _pace(measured: Measured, changes: Changes) -> float:
+def pace(measured: Measured, changes: Changes) -> float:
     return (measured.tokens if changes == "rows" else measured.samples) / measured.wall_s
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
@@ -18,7 +19,7 @@ import msgspec
 
 from doctor.bench_levers import BEFORE, Lever, Settings, with_settings
 from doctor.bench_records import Measured
-from doctor.bench_rows import Pair
+from doctor.bench_rows import Pair, pace
 from doctor.launch import prepare_run, trainer_environment
 from doctor.model import Snapshot
 from doctor.prove import last_words
@@ -28,6 +29,8 @@ from runner.rundir import RunDir
 from runner.text import Text, t
 
 Tell = Callable[[Text], None]
+FIRST_LOOKS = 2
+"""Pairs of every variant before the fastest come first."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,13 @@ class Variant:
     lever: Lever
     pairs: list[Pair] = field(default_factory=list)
     failed: Text | None = None
+
+    @property
+    def promise(self) -> float:
+        """The median of its pace by before's, so far."""
+        return statistics.median(
+            pace(after, self.lever.changes) / pace(before, self.lever.changes) for before, after in self.pairs
+        )
 
 
 class OutOfTime(Exception):  # noqa: N818 - not an error
@@ -71,21 +81,31 @@ class Bench:
         self.deadline = 0.0
         self._folder = Path(tempfile.mkdtemp(prefix="doctor-bench-"))
         self._count = 0
-        self._waiting: list[tuple[Variant, Measured]] = []
-        """Measured, and waiting for the *before* next to it."""
 
     def close(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def compare(self, variants: Sequence[Variant]) -> None:
-        """Measure pairs until there are enough of each. Raises OutOfTime, KeyboardInterrupt."""
-        for number in range(self.options.pairs):
-            left = [one for one in variants if one.failed is None]
-            for place in range(0, len(left), 2):
-                self._around(left[place : place + 2], number)
+    @property
+    def is_unfinished(self) -> bool:
+        return any(one.failed is None and len(one.pairs) < self.options.pairs for one in self.variants)
 
-    def _around(self, two: Sequence[Variant], number: int) -> None:
+    def compare(self, variants: Sequence[Variant]) -> None:
+        """Measure pairs until there are enough of each. Asked again, it goes on where it was. Raises OutOfTime, KeyboardInterrupt.
+
+        After a first look at all of them the fastest come first, so that something is proven also where the time is short.
+        """
+        while left := [one for one in variants if one.failed is None and len(one.pairs) < self.options.pairs]:
+            least = min(len(one.pairs) for one in left)
+            if least < FIRST_LOOKS:
+                turn = [one for one in left if len(one.pairs) == least]
+            else:
+                turn = sorted(left, key=lambda one: -one.promise)
+            self._around(turn[:2])
+
+    def _around(self, two: Sequence[Variant]) -> None:
         """Measure one or two variants next to one run of *before*; every other time in the opposite order."""
+        number = max(len(one.pairs) for one in two)
+        waiting: list[tuple[Variant, Measured]] = []
         order = [two[0], None, *two[1:]]
         for variant in order if number % 2 == 0 else order[::-1]:
             measured = self.measure(variant.lever.settings if variant else {}, variant, number)
@@ -93,12 +113,11 @@ class Bench:
                 assert isinstance(measured, Measured), "without before there is nothing to compare with"
                 self.before.append(measured)
             elif isinstance(measured, Measured):
-                self._waiting.append((variant, measured))
+                waiting.append((variant, measured))
             else:
                 variant.failed = measured
-        for variant, measured in self._waiting:
+        for variant, measured in waiting:
             variant.pairs.append((self.before[-1], measured))
-        self._waiting.clear()
 
     def measure(self, settings: Settings, variant: Variant | None, number: int) -> Measured | Text:
         """Train one epoch of the few samples in a fresh process; a sentence where that failed.

@@ -56,11 +56,9 @@ def bench_profile(
     try:
         bench.deadline = begun + 60 * options.minutes * (1 - TOGETHER_SHARE)
         stopped = _until(bench, bench.variants, options)
-        together = _together(bench.variants) if not isinstance(stopped, _Interrupted) else None
-        if together is not None:
-            bench.deadline = begun + 60 * options.minutes
-            bench.variants.append(together)
-            stopped = _until(bench, [together], options) or stopped
+        bench.deadline = begun + 60 * options.minutes
+        if not isinstance(stopped, _Interrupted):
+            stopped = _rest_of_the_time(bench, options) or (stopped if bench.is_unfinished else None)
     finally:
         bench.close()
     return Comparison(
@@ -70,6 +68,15 @@ def bench_profile(
         seconds=time.monotonic() - begun, stopped=stopped.text if stopped else None,
         load_begin=load, load_end=os.getloadavg()[0],
     )  # fmt: skip
+
+
+def _rest_of_the_time(bench: Bench, options: BenchOptions) -> _Stopped | None:
+    """Measure what won together; where nothing is to be put together, go on with what has too few pairs."""
+    together = _together(bench.variants)
+    if together is None:
+        return _until(bench, bench.variants, options)
+    bench.variants.append(together)
+    return _until(bench, [together], options)
 
 
 @dataclass(frozen=True)
