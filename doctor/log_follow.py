@@ -76,3 +76,17 @@ def log_of(pid: int) -> Path | None:
         except OSError:  # a pipe has no path; another user's process cannot be looked into
             continue
     return None
+
+
+def last_lines(path: Path, lines: int) -> list[str]:
+    """Return the last lines of a log; none where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - 64 * 1024))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return []
+    # A progress bar rewrites its line: only what stands after the last carriage return is left of it.
+    kept = [line.rpartition("\r")[2] for line in text.replace("\r\n", "\n").splitlines() if line.strip()]
+    return kept[-lines:]

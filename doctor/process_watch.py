@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from doctor.gpu_meter import GpuMeter
-from doctor.log_follow import LogFollower, log_of
+from doctor.log_follow import LogFollower, last_lines, log_of
 from doctor.pace import MOST_CORES, Pace, starting_rate
 from doctor.probes.event_files import tensorboard_of
 from doctor.probes.host_meter import HostMeter
@@ -18,7 +18,6 @@ from doctor.probes.xid_watch import XidWatch
 from doctor.stack_watch import StackWatch
 from doctor.standstill import waits_of
 from doctor.tensorboard_follow import TensorboardFollower, is_tensorboard
-from doctor.watching import last_lines
 from runner.events import RunEvent
 from runner.state import RunState, state_as_dict
 from runner.strings import printable

@@ -11,6 +11,7 @@ from typing import Any
 
 from doctor.event_shapes import sound_events
 from doctor.glance import glance, is_long
+from doctor.log_follow import last_lines
 from doctor.run_ends import first_and_last
 from doctor.trainer_pid import is_written_here, trainer_alive
 from doctor.writer_clock import WriterClock
@@ -131,20 +132,6 @@ def _is_removed(path: Path) -> bool:
     except OSError:
         return False
     return False
-
-
-def last_lines(path: Path, lines: int) -> list[str]:
-    """Return the last lines of a log; none where it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - 64 * 1024))
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
-        return []
-    # A progress bar rewrites its line: only what stands after the last carriage return is left of it.
-    kept = [line.rpartition("\r")[2] for line in text.replace("\r\n", "\n").splitlines() if line.strip()]
-    return kept[-lines:]
 
 
 @dataclass(frozen=True)
