@@ -65,7 +65,8 @@ class ZeroEngine(Engine):
 
     def update(self, optimizer: Any) -> bool:
         """Make the update; return False where DeepSpeed found a number that is none after all."""
-        self.model.step()
+        with torch.no_grad():  # some releases gather weights into views of a tensor that remembers its making
+            self.model.step()
         return not self._zero.overflow
 
     def drop_gradients(self, optimizer: Any) -> None:
