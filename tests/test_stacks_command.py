@@ -172,3 +172,16 @@ def test_a_file_that_cannot_be_written_is_named(busy: subprocess.Popen[bytes], t
     done = doctor("stacks", str(busy.pid), "--seconds", "1", "--output", str(tmp_path / "nowhere" / "a.svg"))
     assert done.returncode == 2
     assert "nowhere" in done.stderr
+
+
+def test_of_a_run_that_is_over_the_newest_stack_that_was_kept_is_named(tmp_path: Path) -> None:
+    from tests.tui.recorded import whole_run
+
+    run = whole_run(tmp_path / "done").run
+    assert "kept" not in doctor("stacks", str(run.path)).stderr
+    run.stacks.mkdir(exist_ok=True)
+    (run.stacks / "standing-rank-0.txt").write_text("")
+    (run.stacks / "silent-20261130-120000.txt").write_text("process 7: state S")
+    done = doctor("stacks", str(run.path))
+    assert done.returncode == 1
+    assert "silent-20261130-120000.txt" in done.stderr

@@ -129,6 +129,14 @@ def _pid_of(target: str) -> int:
         pid = service.trainer_pid(target)
     except FileNotFoundError as error:
         raise CommandError(no_such_run(target, error), Exit.USAGE) from None
-    if pid is None:
-        raise CommandError(t("the trainer of {run} does not run here (any more)", run=target))
-    return pid
+    if pid is not None:
+        return pid
+    if (kept := service.kept_stacks(target)) is not None:
+        raise CommandError(
+            t(
+                "the trainer of {run} does not run here (any more); where it stood is kept in {path}",
+                run=target,
+                path=str(kept),
+            )
+        )
+    raise CommandError(t("the trainer of {run} does not run here (any more)", run=target))

@@ -112,6 +112,7 @@ from doctor.service.snapshots import (
 from doctor.service.watching import (
     compare_text,
     expectations_of,
+    kept_stacks,
     list_runs,
     past_of_run,
     rank_stacks,
@@ -166,6 +167,7 @@ __all__ = [
     "known_environments",
     "known_snapshots",
     "lint",
+    "kept_stacks",
     "list_environments",
     "list_runs",
     "load",

@@ -98,6 +98,14 @@ def trainer_pid(name: str) -> int | None:
     )
 
 
+def kept_stacks(name: str) -> Path | None:
+    """Return the newest file in which it is kept where a run stood; None: there is none. Raises FileNotFoundError."""
+    from runner.rundir import find_run
+
+    kept = [path for path in find_run(name).stacks.glob("*.txt") if path.stat().st_size]
+    return max(kept, key=lambda path: path.stat().st_mtime, default=None)
+
+
 def report_text(watcher: RunWatcher, form: str) -> str:
     """Return the report of a run that has been polled; ``form`` is html, markdown or json."""
     from doctor.render import run_page
