@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from doctor.lint.deepspeed_config import config_findings
 from doctor.lint.notebooks import notebook_code
-from doctor.lint.reader import parse
+from doctor.lint.reader import is_python, parse
 from doctor.lint.rules import RULE_IDS, RULES, Installed, Problem, RuleFunction, problem, rule
 from doctor.lint.script import Call, Script
 from doctor.model import Evidence, Finding, Snapshot, t
@@ -81,7 +81,11 @@ def lint_source(
     try:
         script = read_script(source, path)
     except (SyntaxError, ValueError, RecursionError) as error:
-        return [unreadable(path, error, _python_of(snapshot))]
+        found = [unreadable(path, error, _python_of(snapshot))]
+        if not path.endswith(".ipynb") or not isinstance(error, SyntaxError):
+            return found
+        script = parse(notebook_code(source, is_python), path)  # one cell is not Python: the others are
+        return found + lint_script(script, versions, snapshot)
     return lint_script(script, versions, snapshot)
 
 

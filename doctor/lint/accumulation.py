@@ -39,7 +39,7 @@ def _stepping_every_n(script: Script, node: Body) -> Iterator[Problem]:
     if _steps_every_time(node, guard):
         return  # n_critic: the guarded step is another optimizer's
     count = _modulus(guard.test, counters)
-    if not divides(script, node, backward):
+    if not divides(script, node, backward) and not _divided_elsewhere(script, count):
         yield _undivided(backward, count)
     test = ast.unparse(guard.test)
     told = "len(" in test or " or " in test or "sync" in test
@@ -50,6 +50,19 @@ def _stepping_every_n(script: Script, node: Body) -> Iterator[Problem]:
         )
         advice = t("Also step when the loader is at its end.")
         yield problem("last-window-dropped", "note", guard, title, advice)
+
+
+def _divided_elsewhere(script: Script, count: str) -> bool:
+    """Another method of the script divides by the same number of its object: ``loss / self.accumulation_steps``."""
+    return "." in count and any(
+        (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and ast.unparse(node.right) == count)
+        or (
+            isinstance(node, ast.AugAssign)
+            and isinstance(node.op, ast.Div)
+            and ast.unparse(node.value) == count
+        )
+        for node in ast.walk(script.tree)
+    )
 
 
 def _steps_every_time(node: Body, guard: ast.If) -> bool:

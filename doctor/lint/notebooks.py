@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 
 
-def notebook_code(source: str) -> str:
-    """Return the code cells of a notebook as one script, cell after cell.
+def notebook_code(source: str, reads: Callable[[str], bool] | None = None) -> str:
+    """Return the code cells of a notebook as one script, cell after cell; as empty lines those that ``reads`` refuses.
 
     Raises:
         ValueError: it is not a notebook.
@@ -26,7 +27,10 @@ def notebook_code(source: str) -> str:
         for cell in cells
         if isinstance(cell, dict) and cell.get("cell_type") == "code"
     ]
-    return "\n\n".join(map(_without_other_languages, code))
+    cells_of_python = map(_without_other_languages, code)
+    return "\n\n".join(
+        cell if reads is None or reads(cell) else "\n" * cell.count("\n") for cell in cells_of_python
+    )
 
 
 # %%bash   %%html   %%writefile train.py

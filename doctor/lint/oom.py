@@ -63,7 +63,7 @@ def _is_the_work(call: ast.Call, tried: set[str]) -> bool:
     """A call that stands in the try block too, and is neither cleaning nor talk."""
     name = ast.unparse(call.func)
     last = name.rpartition(".")[2]
-    talk = bool(re.search(r"print|log|warn|debug|info|error|notify", last, re.IGNORECASE)) or last in ("len", "str", "isinstance", "range", "append", "write", "time")  # fmt: skip
+    talk = bool(re.search(r"print|log|warn|debug|info|error|notify", last, re.IGNORECASE)) or last in ("len", "str", "isinstance", "range", "append", "write", "time", "dumps", "encode", "format")  # fmt: skip
     return name in tried and last not in _CLEANS and not talk
 
 
@@ -126,9 +126,20 @@ def _skipped(script: Script, node: ast.Try, handler: ast.ExceptHandler) -> tuple
         or _skipped_behind(script, node, handler)
         or _cleaning_called(script, node.body)
     )
+    if _ends_an_inference(script, node):
+        return None
     if inside and _works_before(node.body, inside[0]) and not _cleans_after(script, node):
         return inside[0], t("An out-of-memory skips the cleaning up at the end of the try block, and the handler goes on without it: gradients and tensors of the failed step stay.")  # fmt: skip
     return None
+
+
+def _ends_an_inference(script: Script, node: ast.Try) -> bool:
+    """No gradients are made, and the function ends behind the try: what it holds goes with it."""
+    for function in script.functions.values():
+        if node in function.body and not any(isinstance(call.func, ast.Attribute) and call.func.attr in ("backward", "step") for call in _calls_in(function)):  # fmt: skip
+            behind = function.body[function.body.index(node) + 1 :]
+            return not behind or isinstance(behind[0], ast.Return)
+    return False
 
 
 def _cleaning_called(script: Script, body: list[ast.stmt]) -> list[ast.Call]:

@@ -141,7 +141,8 @@ def zero_grad(script: Script, installed: Installed) -> Iterator[Problem]:
     ]
     backward = any(call.loops for call in script.methods("backward"))
     cleared = any(
-        call.method in ("zero_grad", "initialize", "Accelerator") for call in script.calls
+        call.method in ("zero_grad", "clear_grad", "clear_gradients", "initialize", "Accelerator")
+        for call in script.calls
     ) or "grad = None" in "\n".join(script.lines)
     if steps and backward and not cleared:
         title = t("zero_grad is never called: each step adds its gradients to all earlier ones.")

@@ -28,14 +28,44 @@ def _parsed(lines: list[str], path: str) -> ast.Module:
 _GIVEN_BY_MAGIC = re.compile(r"(\s*[A-Za-z_][\w, ]*=\s*)[!%][\w(./~].*")
 
 
+# pip install torch: Jupyter takes it for %pip
+_AUTOMAGIC = re.compile(
+    r"(?:pip3?|conda|mamba) (?:install|uninstall|list|show|config)\b(?!\s*[=(.])|cd [\w./~]"
+)
+
+
 def without_magic(line: str) -> str:
     """Return a line of a notebook as Python: its magics (``%pip``, ``!nvidia-smi``, ``x = !ls``, ``model?``) do nothing."""
     if match := _GIVEN_BY_MAGIC.fullmatch(line):
         return f"{match[1]}None"
     bare = line.strip()
-    if bare.startswith(("%", "!", "?")) or (bare.endswith("?") and not bare.startswith("#")):
+    if (
+        bare.startswith(("%", "!", "?"))
+        or _AUTOMAGIC.match(bare)
+        or (bare.endswith("?") and not bare.startswith("#"))
+    ):
         return line[: len(line) - len(line.lstrip())] + "pass"
     return line
+
+
+def _without_magics(lines: list[str]) -> list[str]:
+    """Return the lines as Python, those that carry on a magic (``!pip install a \\``) as empty ones."""
+    kept: list[str] = []
+    goes_on = False
+    for line in lines:
+        plain = "" if goes_on else without_magic(line)
+        goes_on = line.rstrip().endswith("\\") and (goes_on or plain != line)
+        kept.append(plain)
+    return kept
+
+
+def is_python(cell: str) -> bool:
+    """Return whether a cell of a notebook can be read, once its magics do nothing."""
+    try:
+        _parsed(_without_magics(decodable(cell).split("\n")), "<cell>")
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def parse(source: str, path: str) -> Script:
@@ -50,7 +80,7 @@ def parse(source: str, path: str) -> Script:
     try:
         tree = _parsed(lines, path)
     except SyntaxError:
-        lines = [without_magic(line) for line in lines]
+        lines = _without_magics(lines)
         tree = _parsed(lines, path)
     script = Script(tree, path, lines)
     if not text.isascii():

@@ -16,6 +16,8 @@ def reentrant_with_frozen_inputs(script: Script, installed: Installed) -> Iterat
     """Does re-entrant activation checkpointing run over inputs that need no gradient?"""
     if any(True for _ in script.methods("enable_input_require_grads", "prepare_model_for_kbit_training")):
         return
+    if script.mentions("unsloth") or any(map(_is_of_trl, script.calls)):
+        return  # these call enable_input_require_grads themselves
     defaults_to_other = bool(installed.at_least("transformers", "5.0"))
     level: Level = "warn" if installed.version("transformers") is None else "fail"
     advice = t(
@@ -30,7 +32,7 @@ def reentrant_with_frozen_inputs(script: Script, installed: Installed) -> Iterat
                 continue
             # Adapters on a condition and checkpointing on a condition need not meet.
             apart = call.guarded and any(other.guarded for other in script.methods("get_peft_model"))
-            kept: Level = "warn" if apart else level
+            kept: Level = "warn" if apart or _brings_its_own_code(script) else level
             yield problem("reentrant-checkpoint-frozen-inputs", kept, call, title, advice)
 
 
@@ -120,8 +122,31 @@ def _given_to(script: Script, call: Call) -> str:
     return next((name for (_, name), values in script.assigned.items() if any(value is call.node for _, value in values)), "")  # fmt: skip
 
 
+def _brings_its_own_code(script: Script) -> bool:
+    """The model's code comes with the checkpoint, and how it recomputes is not seen here."""
+    return any(script.constant(call.keywords.get("trust_remote_code"), call.scope) is True for call in script.methods("from_pretrained") if "Tokenizer" not in call.receiver)  # fmt: skip
+
+
+def _is_of_trl(call: Call) -> bool:
+    return call.name.startswith("trl.") and call.method.endswith("Trainer")
+
+
 def _uses_adapters(script: Script) -> bool:
-    return script.mentions("peft") or script.mentions("lora")
+    if not (script.mentions("peft") or script.mentions("lora")):
+        return False
+    made = [call for call in script.calls if call.method in _MAKERS or "peft_config" in call.keywords]
+    loaded = [call for call in script.calls if call.name.endswith("PeftModel.from_pretrained")]
+    if made or not loaded:
+        return True
+    trained = [call.order for call in script.methods("train") if call.receiver.lower().endswith("trainer")]
+    return not trained or any(
+        call.order < max(trained) for call in loaded
+    )  # behind it: to try what was trained
+
+
+_MAKERS = (
+    "get_peft_model", "add_adapter", "inject_adapter_in_model", "create_and_replace", "mark_only_lora_as_trainable",
+)  # fmt: skip
 
 
 # model.bert.embeddings.parameters() | if name.startswith("roberta.embeddings") | wte, embed_tokens

@@ -14,6 +14,15 @@ from doctor.model import t
 _USUAL_TOKENS = {"[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]"}
 
 
+# Published with at least a score more rows in the embedding than the tokenizer has tokens (a round number of rows is faster).
+_WITH_SPARE_ROWS = re.compile(
+    r"qwen|phi-?\d|neox|pythia|\bt5|flan|bloom|olmo|deepseek|glm|yuan", re.IGNORECASE
+)
+_FEW = 20
+
+# Published without these in the tokenizer's files, with rows for them in the embedding: its own examples add them.
+_OF_YUAN = {"<eod>", "<predict>", "<FIM_SUFFIX>"}
+
 _PAD_FAMILIES = re.compile(r"roberta|t5|bart|xlm|mbart|pegasus|marian|nllb|electra|camembert", re.IGNORECASE)
 
 
@@ -35,9 +44,18 @@ def tokens_without_rows(script: Script, installed: Installed) -> Iterator[Proble
             continue  # the tokenizer of a model that is not loaded here
         tokens = _tokens(script, call)
         new = [token for token in tokens or () if not _known(script, token)]
+        names = [name for name in models if name is not None]
+        if _OF_YUAN & set(new) or (0 < len(new) <= _FEW and any(map(_WITH_SPARE_ROWS.search, names))):
+            continue
         if new or tokens is None:
+            roomy = bool(names) and all(map(_may_have_spare_rows, names))
             title = (
                 t(
+                    "{tokens} are added to the tokenizer, and the embedding is not resized: unless the checkpoint has rows to spare, their ids lie beyond it.",
+                    tokens=", ".join(new[:3]),
+                )
+                if new and roomy
+                else t(
                     "{tokens} are added to the tokenizer, but the model's embedding is not resized: their ids lie beyond it.",
                     tokens=", ".join(new[:3]),
                 )
@@ -50,7 +68,9 @@ def tokens_without_rows(script: Script, installed: Installed) -> Iterator[Proble
                 "model.resize_token_embeddings(len(tokenizer)) after adding (len, not vocab_size, which does not count added tokens)."
             )
             certain = new or (own in models and _is_of_the_hub(own))
-            yield problem("token-id-out-of-vocab", "fail" if certain else "warn", call, title, advice)
+            yield problem(
+                "token-id-out-of-vocab", "fail" if certain and not roomy else "warn", call, title, advice
+            )
 
 
 def _loaded_names(script: Script, call: Call, models: list[Call]) -> tuple[str | None, set[str | None]]:
@@ -70,6 +90,14 @@ def _loaded_names(script: Script, call: Call, models: list[Call]) -> tuple[str |
         script.constant(model.node.args[0], model.scope) if model.node.args else None for model in models
     }
     return name if isinstance(name, str) else None, {one if isinstance(one, str) else None for one in others}
+
+
+def _may_have_spare_rows(name: str) -> bool:
+    """Return whether a checkpoint's embedding may be longer than its tokenizer: known to be, or a folder of unknown kind."""
+    folder = name.startswith(("/", ".", "~")) and not re.search(
+        r"llama|gpt-?2|bert|mistral", name, re.IGNORECASE
+    )
+    return folder or _WITH_SPARE_ROWS.search(name) is not None
 
 
 def _is_of_the_hub(name: str | None) -> bool:
