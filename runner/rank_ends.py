@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from runner.dumps import where_in
 from runner.events import read_events
 from runner.rank_record import RankLeft, stack_file
@@ -12,6 +14,9 @@ from runner.rundir import RunDir
 from runner.signals import EXIT_SAVED
 from runner.start import Start
 from runner.text import Text, t
+
+ABORTED = "Fatal Python error: Aborted"
+"""What :mod:`faulthandler` writes above its dump on SIGABRT."""
 
 
 def first_to_fail(
@@ -37,6 +42,19 @@ def first_to_fail(
     if awaited and not failed and not gone:
         return awaited[0]
     return min(by_themselves or failed or gone, key=lambda one: one.left_at or 0.0, default=None)
+
+
+def aborted_as_lost(run: RunDir, left: Sequence[RankLeft]) -> list[RankLeft]:
+    """Return the records with those that NCCL's watchdog ended as what they are: ranks that waited for another in vain.
+
+    It aborts the process, which leaves no word but the dump of its stacks. Asked only where somebody was still there.
+    """
+    return [
+        replace(one, left_at=one.started_at, code=1, exchange="timed-out")
+        if one.left_at is None and ABORTED in _stacks_of(run, one.rank)
+        else one
+        for one in left
+    ]
 
 
 def why_of(culprit: RankLeft | Awaited, run: RunDir) -> Text:
@@ -71,8 +89,12 @@ def _waited_for(one: Awaited, run: RunDir) -> Text:
 
 def place_of(run: RunDir, rank: int) -> str:
     """Return where a rank stood when it last wrote its stack; empty: it wrote none."""
+    return where_in(_stacks_of(run, rank))
+
+
+def _stacks_of(run: RunDir, rank: int) -> str:
     try:
-        return where_in(stack_file(run.path, rank).read_text("utf-8", "replace"))
+        return stack_file(run.path, rank).read_text("utf-8", "replace")
     except OSError:
         return ""
 

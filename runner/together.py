@@ -20,7 +20,7 @@ import msgspec
 from runner.events import EventWriter, read_events
 from runner.interfaces import interface_to
 from runner.plan import PlanError, decode_plan
-from runner.rank_ends import agree, first_to_fail, why_of
+from runner.rank_ends import aborted_as_lost, agree, first_to_fail, why_of
 from runner.rank_env import TOGETHER
 from runner.rank_record import RankLeft, ranks_folder, read_ranks
 from runner.rank_watch import Awaited, RankWatch
@@ -104,6 +104,8 @@ def conclude(
     left = read_ranks(run.path)
     if returncode == 0 and left and all(one.code in (0, EXIT_SAVED) for one in left):
         return left[0].code or 0, None
+    if awaited:
+        left = aborted_as_lost(run, left)
     culprit = first_to_fail(left, start, awaited)
     if culprit is None:
         return 1, t("the processes did not start: torchrun ended with status {code}, and its words are in trainer.log",

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from runner.dumps import waits_for_others, where_in
-from runner.rank_ends import first_to_fail, why_of
+from runner.rank_ends import ABORTED, aborted_as_lost, first_to_fail, why_of
 from runner.rank_record import RankLeft, stack_file
 from runner.rank_watch import GRACE_S, SETTLE_S, UNKILLABLE_S, Awaited, RankWatch
 from runner.rundir import RunDir
@@ -137,6 +137,17 @@ CULPRITS: dict[str, tuple[list[RankLeft], list[Awaited], int]] = {
 def test_who_brought_it_down(records: list[RankLeft], awaited: list[Awaited], culprit: int) -> None:
     found = first_to_fail(records, Start(len(records)), awaited)
     assert found is not None and found.rank == culprit
+
+
+def test_a_rank_that_nccls_watchdog_ended_waited_for_the_one_that_hangs(machine: Machine) -> None:
+    """All others are gone without a word, and none of them is to blame."""
+    records = [left(0, None, None), left(1, None, None), left(2, None, None)]
+    for rank in (0, 2):
+        stack_file(machine.run.path, rank).write_text(f"{ABORTED}\n\n{IN_EXCHANGE}")
+    lost = aborted_as_lost(machine.run, records)
+    assert [one.exchange for one in lost] == ["timed-out", "", "timed-out"]
+    found = first_to_fail(lost, Start(3), [waited(1, AT_WORK)])
+    assert found is not None and found.rank == 1
 
 
 DUMP = """\

@@ -137,6 +137,22 @@ def test_weights_are_put_back_in_parts_where_a_run_rolls_back_to_its_beginning(t
     assert any("put back" in event.data["text"]["msgid"] for event in events(run, "note"))
 
 
+REFUSED = {
+    "compiled": ("train.compile=true", "train.compile"),
+    "moments on the host": ('train.offload="optimizer"', 'train.offload = "optimizer" (take "parameters")'),
+}
+
+
+@pytest.mark.parametrize(("setting", "named"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_does_not_go_with_parts_is_refused_with_the_way_out(
+    tmp_path: Path, setting: str, named: str
+) -> None:
+    run = make_run(tmp_path, overrides(FSDP, setting))
+    assert train_ranks(run, 2) == [1, 1]
+    error = str(outcome(run)["error"])
+    assert error.startswith(f"{named}: not with a model that is cut into parts") and "ddp" in error
+
+
 LOWER = {"copies in bf16": (DDP, "bf16"), "parts in bf16": (FSDP, "bf16"), "parts in fp16": (FSDP, "fp16"), "copies in fp16": (DDP, "fp16")}  # fmt: skip
 
 
