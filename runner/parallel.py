@@ -1,4 +1,4 @@
-"""One model over several processes, by torch's own means a copy each (DDP). What is summed is a sum, never a mean.
+"""One model over several processes: a copy each (DDP), or in parts. What is summed is a sum, never a mean.
 
 Gradients of a window's parts are divided by what the whole window counts, so over the ranks they only have to be added.
 """

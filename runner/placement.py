@@ -21,7 +21,7 @@ from runner.parallel import distribute
 from runner.plan import Plan
 from runner.ranks import Ranks
 from runner.rundir import RunDir
-from runner.sharded import IN_PARTS
+from runner.strategy_choice import IN_PARTS
 from runner.text import Text, t
 
 Note = Callable[[str, Text], None]
@@ -66,7 +66,7 @@ def place_model(model: Any, plan: Plan, run: RunDir, note: Note, ranks: Ranks, s
     if ranks.size > 1:
         device = own_device(settings.device, ranks)
         bare, wrapped = distribute(model, device, ranks, strategy, plan)
-        fetches = strategy == "deepspeed"
+        fetches = strategy == "deepspeed"  # at stage 3; at the others its engine hooks itself into passes too
         return Placed(bare, wrapped, device, None, fetches, ranks=ranks, strategy=strategy)
     accelerator = accelerate.Accelerator(cpu=settings.device == "cpu", mixed_precision="no")
     if plan.profile.model.device_map != "none":
