@@ -20,7 +20,8 @@ from runner.durable import what_is_wrong
 from runner.optim import parameter_names
 from runner.ranks import Ranks
 from runner.rundir import RunDir
-from runner.sharded import IN_PARTS, own_part, whole
+from runner.sharded import own_part, whole
+from runner.strategy_choice import IN_PARTS
 from runner.train_state import TrainState
 
 MODEL, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"

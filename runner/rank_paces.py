@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runner.events import RunEvent, amount, table, whole
+from runner.strategy_choice import IN_PARTS
 
 RECENT_STEPS = 20
 OWN_PARTS: tuple[str, ...] = ("data", "copy", "forward")
 OWN_PARTS_SHARDED: tuple[str, ...] = ("data", "copy")
-SHARDED = ("fsdp", "deepspeed")
 SLOWER_RATIO = 1.15
 """So much more own work than the middle rank is worth naming."""
 SLOWER_SHARE = 0.05
@@ -102,7 +102,7 @@ class RankPaces:
         pace = self._ranks.setdefault(rank, RankPace())
         pace.t = event.t
         if event.kind == "run-started":
-            self._own_parts = OWN_PARTS_SHARDED if event.data.get("strategy") in SHARDED else OWN_PARTS
+            self._own_parts = OWN_PARTS_SHARDED if event.data.get("strategy") in IN_PARTS else OWN_PARTS
             self._ranks[rank] = RankPace(step=whole(event.data.get("resumed_from_step"), 0) or 0, t=event.t)
         elif event.kind == "step":
             pace.add_step(event)

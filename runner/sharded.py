@@ -24,8 +24,6 @@ try:
 except ImportError:  # before torch 2.6
     fully_shard = None
 
-IN_PARTS = ("fsdp", "deepspeed")
-"""Strategies whose ranks hold a part each: all of them take part in what is saved and loaded."""
 _LOWER = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 

@@ -6,6 +6,8 @@ from runner.text import Text, t
 
 USABLE = 0.92
 """Of a device's memory: the rest is the context's, the allocator's and the exchange's buckets."""
+IN_PARTS = ("fsdp", "deepspeed")
+"""Strategies whose ranks hold a part each: all of them take part in what is saved and loaded, and meet in the forward pass."""
 
 
 def choose_strategy(
