@@ -47,8 +47,7 @@ class GoingOn:
 
     def tell_newest(self, tell: Tell) -> None:
         """Name the newest whole checkpoint that was written since the first start: a run that ended early can go on from it."""
-        written = [one for one in self._all() if one.modified_ns >= self._begun_ns]
-        newest, _ = newest_whole(written)
+        newest, _ = newest_whole(one for one in self._all() if one.modified_ns >= self._begun_ns)
         if newest is not None:
             path = printable(str(newest.path))
             tell(Note("info", t("The newest whole checkpoint of this run is {path}.", path=path), {"advice": True}))  # fmt: skip

@@ -48,6 +48,11 @@ class Leftovers:
         self.send(signal.SIGKILL)
 
     def send(self, number: signal.Signals) -> None:
+        """Signal each; a group as a whole, since a process may have overwritten its environment (``setproctitle``)."""
+        if self._group is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._group, number)
+            return
         for pid, start_ticks in list(self._found()):
             if is_alive(pid, start_ticks):
                 with suppress(ProcessLookupError, PermissionError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ def script_of(argv: Sequence[str], folder: Path) -> Path | None:
     """Return the file that a command's first word with such a name means; None: it runs none that shows (``-m``, ``-c``)."""
     # torchrun --nproc_per_node 2 train.py --lr 1e-4 -> train.py
     names = [word for word in argv if word.endswith((".py", ".sh")) and not word.startswith("-")]
-    paths = [folder / name for name in names if (folder / name).is_file()]
+    paths = [folder / name for name in names if os.path.isfile(folder / name)]  # noqa: PTH113 - False for a word of any length
     return paths[0] if paths else None
 
 

@@ -61,6 +61,8 @@ class Supervisor:
         self.stop = StopLadder()
         self.begun = time.monotonic()
         self.steps = 0
+        self.root: int | None = None
+        """The command's process, and its group, in the newest start."""
 
     # -- the whole ------------------------------------------------------------------------------------------------
     def supervise(self) -> int:
@@ -96,7 +98,8 @@ class Supervisor:
         text = t("Ended with status {code}; started again in {seconds} s ({attempt} of {retries}).",
                  code=ended.code, seconds=round(tries.wait_s), attempt=tries.attempt, retries=self.plan.retries)  # fmt: skip
         self.words.note(Note("warn", text, {"again": tries.attempt}))
-        Leftovers(self.run).end()  # they hold memory and ports
+        for leftovers in (Leftovers(self.run, group=self.root), Leftovers(self.run)):
+            leftovers.end()  # they hold memory and ports
         end = time.monotonic() + tries.wait_s
         while time.monotonic() < end and not self.stop.asked:
             time.sleep(LOOK_EVERY_S)
@@ -141,6 +144,7 @@ class Supervisor:
                 )
             )
             return None
+        self.root = process.pid
         mark = mark_of(process.pid)
         with suppress(OSError):  # a full disk: nobody else can signal it then; we still do
             if mark is not None:

@@ -117,3 +117,17 @@ def test_a_run_that_fails_names_the_checkpoint_to_go_on_from(shell: Shell) -> No
         and "The newest whole checkpoint of this run is" in err
         and "checkpoint-1." in "".join(err.split())
     )
+
+
+def test_a_process_that_overwrote_its_environment_is_gone_before_the_next_start(shell: Shell) -> None:
+    """setproctitle writes over the variables by which the others are known; it is still of the command's group."""
+    shell.script(
+        "import os, subprocess, sys\n"
+        "if os.environ['DOCTOR_RETRY'] == '0':\n"
+        "    left = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], env={})\n"
+        "    open('left', 'w').write(str(left.pid))\n"
+        "    os._exit(1)\n"
+        "print('lives' if os.path.exists('/proc/' + open('left').read()) else 'gone')\n"
+    )
+    code, out, _ = shell.run("--retry", "1", "--", sys.executable, "train.py")
+    assert (code, out) == (0, "gone\n")

@@ -12,6 +12,7 @@ import pytest
 
 from doctor.own_checkpoints import checkpoints_at, newest_whole, written_since
 from doctor.own_files import roots_of
+from doctor.own_script import script_of
 from doctor.whole_files import folder_trouble, trouble_in
 
 
@@ -77,6 +78,12 @@ def test_a_folder_that_the_command_names_is_looked_into(tmp_path: Path, word: st
 def test_a_named_folder_inside_is_looked_into_once(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     assert roots_of(tmp_path, ["python", "--out", "out", "--again", "out"]) == [tmp_path]
+
+
+@pytest.mark.parametrize("word", ["x" * 5000, "--config={" + "y" * 5000 + "}", "a\0b", "\udcff"])
+def test_a_word_that_no_file_can_be_called_is_no_folder(tmp_path: Path, word: str) -> None:
+    assert roots_of(tmp_path, ["python", word]) == [tmp_path]
+    assert script_of(["python", word + ".py"], tmp_path) is None
 
 
 def test_a_pattern_takes_the_place_of_the_known_names(tmp_path: Path) -> None:
