@@ -188,7 +188,10 @@ def test_a_file_size_limit_is_one_line_and_no_success(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("chek",), "invalid choice"),
+        (("chek",), "did you mean `doctor check`?"),
+        (("train.py",), "`doctor lint train.py`"),
+        (("error.log",), "`doctor explain error.log`"),
+        (("zzz",), "zzz is no verb: `doctor --help`"),
         (("check", "--fail-on", "never"), "invalid choice"),
         (("check", "--python", "/nonexistent"), "/nonexistent"),
         (("run",), "profile"),

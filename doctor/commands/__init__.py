@@ -95,6 +95,11 @@ def _main(argv: Sequence[str] | None) -> int:
     if verb == "check" and argv is None:
         gc.disable()  # it lives a quarter of a second in 30 MB; looking for cycles is a tenth of that
     language = _language(arguments)
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS:
+        from doctor.commands.mistyped import meant
+
+        complain(meant(arguments[0], VERBS))
+        return Exit.USAGE
     from doctor.commands.parser import build_parser
 
     parser = build_parser(verb, language, arguments[:1] == [verb])

@@ -93,6 +93,8 @@ def _read(name: str) -> Tail:
         raise CommandError(
             t("cannot read {file}: {error}", file=name, error=error.strerror or str(error)), Exit.USAGE
         ) from None
+    if not tail.text.strip() and name == "-":
+        raise CommandError(t("nothing came on stdin: there is no text to explain"), Exit.USAGE)
     if not tail.text.strip():
         raise CommandError(t("{file} is empty: there is no text to explain", file=name), Exit.USAGE)
     return tail
