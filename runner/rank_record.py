@@ -6,6 +6,7 @@ signal, or when the others broke off, the stacks of all its threads are kept in 
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import signal
@@ -93,7 +94,12 @@ class RankRecord:
     def _write(self) -> None:
         folder = ranks_folder(self._run)
         folder.mkdir(exist_ok=True)
-        path = folder / f"{self.place.rank}.json"
+        path, record = folder / f"{self.place.rank}.json", msgspec.json.encode(self._left)
         temporary = path.with_suffix(".tmp")
-        temporary.write_bytes(msgspec.json.encode(self._left))
-        temporary.replace(path)
+        try:
+            temporary.write_bytes(record)
+            temporary.replace(path)
+        except OSError:  # a full disk: the record that is there has its own block, and that is room enough
+            with contextlib.suppress(OSError), open(path, "r+b") as file:
+                file.write(record)
+                file.truncate()

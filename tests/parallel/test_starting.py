@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import faulthandler
+import signal
+import sys
+from pathlib import Path
+
 import pytest
 
 from doctor.start_errors import LaunchError
@@ -10,7 +15,7 @@ from runner.interfaces import interface_to
 from runner.order import Cut, dealt
 from runner.rank_ends import first_to_fail
 from runner.rank_env import RankPlace, threads_each
-from runner.rank_record import RankLeft
+from runner.rank_record import RankLeft, RankRecord, read_ranks
 from runner.strategy_choice import choose_strategy
 from runner.together import Start, start_of, torchrun_argv
 
@@ -118,3 +123,22 @@ def test_machines_meet_where_they_are_told() -> None:
 def test_the_loopback_leads_to_itself_and_nothing_to_nowhere() -> None:
     assert interface_to("127.0.0.1") == "lo"
     assert interface_to("no.such.host.invalid") == ""
+
+
+def test_how_a_rank_left_is_known_where_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its record would stay that of a rank at work, and it would be named as one that was killed."""
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    try:
+        with RankRecord(str(tmp_path), RankPlace(rank=1, size=2)) as record:
+            record.code, record.exchange = 1, "closed"
+            monkeypatch.setattr(Path, "write_bytes", full)
+    finally:  # it is a process's own for good; this one goes on
+        faulthandler.unregister(signal.SIGTERM)
+        faulthandler.enable(sys.__stderr__)
+    (one,) = read_ranks(tmp_path)
+    assert (one.code, one.exchange) == (1, "closed") and one.left_at is not None
