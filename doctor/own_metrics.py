@@ -22,6 +22,7 @@ LONGEST_SEARCH_S = 600.0
 """Between two searches: each takes twice as long to come as the one before, for a script that writes no such file."""
 READ_EVERY_S = 2.0
 CSV = "metrics.csv"
+LIGHTNING = "lightning_logs"
 
 Write = Callable[..., None]
 
@@ -52,8 +53,7 @@ def _events(row: dict[str, str]) -> Iterator[RunEvent]:
     values, evaluation, step = sorted_values({name: value for name, value in row.items() if name and value})
     for kind, data in (("step", values), ("evaluation", evaluation)):
         if data and step is not None:
-            # Lightning counts from 0: its step 49 is the fiftieth
-            yield RunEvent(seq=0, t=time.time(), source="log", kind=kind, step=step + 1, data=dict(data))
+            yield RunEvent(seq=0, t=time.time(), source="log", kind=kind, step=step, data=dict(data))
 
 
 class OwnMetrics:
@@ -67,6 +67,8 @@ class OwnMetrics:
         self._search_s = SEARCH_AFTER_S
         self._next_look = time.monotonic() + SEARCH_AFTER_S
         self._follower: Follower | None = None
+        self._first_step = 0
+        """Lightning counts from 0, its step 49 is the fiftieth: then 1."""
 
     def look(self, is_last: bool = False) -> None:
         """Search or read, if it is time to; ``is_last``: once more, whatever the time is."""
@@ -87,8 +89,9 @@ class OwnMetrics:
 
     def _tell(self) -> None:
         for event in self._follower.read() if self._follower else ():
-            self.steps = max(self.steps, event.step or 0)
-            self._write(event.kind, event.step, **event.data)
+            step = (event.step or 0) + self._first_step
+            self.steps = max(self.steps, step)
+            self._write(event.kind, step, **event.data)
 
     def _find(self) -> Follower | None:
         found = [path for root in roots_of(self._folder, self._argv) for path in walk(root, _is_log)]
@@ -96,6 +99,7 @@ class OwnMetrics:
         if not new:
             return None
         newest = max(new, key=lambda path: path.stat().st_mtime_ns)
+        self._first_step = int(newest.name == CSV or LIGHTNING in newest.parts)
         return CsvFollower(newest) if newest.name == CSV else TensorboardFollower(newest)
 
     def _is_of_this_start(self, path: Path) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from doctor.commands import Exit
-from doctor.language import say
+from doctor.language import current_language, say
 from runner.text import t
 
 if TYPE_CHECKING:
@@ -46,13 +47,20 @@ def run(namespace: argparse.Namespace) -> int:
     return Exit.OK
 
 
+def _status(status: str) -> str:
+    """Return the status in one word: in English as in --json, else as the watch says it, without what explains it."""
+    from doctor.render.run_text import status_word
+
+    return status if current_language() == "en" else re.split("[（：]", status_word(status))[0]
+
+
 def _line(row: RunSummary) -> str:
     from doctor.render.layout import human_seconds, pad, paint, wants_colour
     from doctor.render.run_text import figure, status_role
     from runner.strings import printable
 
     started = time.strftime("%m-%d %H:%M", time.localtime(row.started_at)) if row.started_at else "-"
-    status = paint(pad(row.status, 11), status_role(row.status), wants_colour(sys.stdout))
+    status = paint(pad(_status(row.status), 11), status_role(row.status), wants_colour(sys.stdout))
     step = f"{row.step}/{row.steps_total or '?'}"
     metrics = "  ".join(f"{printable(name)} {figure(value)}" for name, value in list(row.metrics.items())[:2])
     parts = [

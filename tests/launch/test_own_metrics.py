@@ -44,12 +44,17 @@ def test_lightnings_csv_is_read_and_an_older_runs_is_not(shell: Shell) -> None:
 
 
 @pytest.mark.train
-def test_tensorboards_files_are_read(shell: Shell) -> None:
+@pytest.mark.parametrize(
+    ("folder", "steps"),
+    [("tb", (10, 20)), ("lightning_logs/version_0", (11, 21))],
+    ids=["counts from 1", "Lightning, from 0"],
+)
+def test_tensorboards_files_are_read(shell: Shell, folder: str, steps: tuple[int, int]) -> None:
     pytest.importorskip("tensorboard")
-    shell.script(TENSORBOARD)
+    shell.script(TENSORBOARD.replace('"tb"', f'"{folder}"'))
     code, _, err = shell.run("--", sys.executable, "train.py")
     assert code == 0, err
-    assert [(event.step, round(event.data["loss"], 3)) for event in shell.events("step")] == [(10, 0.1), (20, 0.05)]  # fmt: skip
+    assert [(event.step, round(event.data["loss"], 3)) for event in shell.events("step")] == [(steps[0], 0.1), (steps[1], 0.05)]  # fmt: skip
     assert [event.data for event in shell.events("evaluation")] == [{"accuracy": 0.75}]
 
 
@@ -63,8 +68,8 @@ def test_a_csv_that_gets_a_column_is_told_on_from_where_it_was(tmp_path: Path) -
     path = tmp_path / "metrics.csv"
     path.write_text("step,train_loss\n0,0.5\n1,0.4\n2,0.")
     follower = CsvFollower(path)
-    assert [event.step for event in follower.read()] == [1, 2], "the torn last line is waited for"
+    assert [event.step for event in follower.read()] == [0, 1], "the torn last line is waited for"
     path.write_text("step,train_loss,val_loss\n0,0.5,\n1,0.4,\n2,0.3,\n2,,0.6\n")
     assert json.dumps([(event.kind, event.step, event.data) for event in follower.read()]) == json.dumps(
-        [("step", 3, {"loss": 0.3}), ("evaluation", 3, {"loss": 0.6})]
+        [("step", 2, {"loss": 0.3}), ("evaluation", 2, {"loss": 0.6})]
     )
