@@ -26,7 +26,7 @@ DEFAULT_SAMPLES = 25_000
 """An epoch for the table of cards where nobody says: IMDb's training reviews."""
 
 
-DECODERS = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
+DECODERS = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "smollm3")
 
 
 class PlanOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,7 +36,7 @@ def _encoder(base: str, query: str = "attention.self.query", head: str = "classi
     return Names(
         (f"{base}.embeddings.word_embeddings.weight", f"{base}.embeddings.LayerNorm.weight"),
         (f"{base}.encoder.layer.{{}}.{query}.weight", f"{base}.encoder.layer.{{}}.output.LayerNorm.bias"),
-        (head, f"{base}.pooler.dense.weight") if base == "bert" else (head,),
+        (head, f"{base}.pooler.dense.weight") if base in ("bert", "ernie") else (head,),
     )
 
 
@@ -47,7 +47,7 @@ _LLAMA = Names(
 )
 _ROBERTA = _encoder("roberta", head="classifier.dense.weight")
 NAMES = {
-    "bert": _encoder("bert"), "roberta": _ROBERTA, "xlm-roberta": _ROBERTA, "camembert": _ROBERTA,
+    "bert": _encoder("bert"), "ernie": _encoder("ernie"), "roberta": _ROBERTA, "xlm-roberta": _ROBERTA, "camembert": _ROBERTA,
     "electra": _encoder("electra", head="classifier.dense.weight"),
     "deberta-v2": _encoder("deberta", "attention.self.query_proj"),
     "albert": Names(
@@ -71,7 +71,7 @@ NAMES = {
         ("model.layers.{}.attn.Wqkv.weight", "model.layers.{}.mlp.Wo.weight"),
         ("classifier.weight", "head.dense.weight"),
     ),
-    "llama": _LLAMA, "mistral": _LLAMA, "qwen2": _LLAMA, "qwen3": _LLAMA,
+    "llama": _LLAMA, "mistral": _LLAMA, "qwen2": _LLAMA, "qwen3": _LLAMA, "gemma": _LLAMA, "smollm3": _LLAMA,
 }  # fmt: skip
 
 

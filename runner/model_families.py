@@ -44,9 +44,9 @@ COMPOSED_ACTIVATIONS = ("gelu_new", "gelu_fast")
 COMPOSED_KEEPS = 3
 
 FAMILIES = {
-    "bert": "bert", "roberta": "bert", "xlm-roberta": "bert", "camembert": "bert", "electra": "bert", "albert": "bert",
+    "bert": "bert", "roberta": "bert", "xlm-roberta": "bert", "camembert": "bert", "electra": "bert", "albert": "bert", "ernie": "bert",
     "distilbert": "distilbert", "deberta-v2": "deberta", "modernbert": "modernbert", "gpt2": "gpt2",
-    "llama": "llama", "mistral": "llama", "qwen2": "llama", "qwen3": "llama",
+    "llama": "llama", "mistral": "llama", "qwen2": "llama", "qwen3": "llama", "gemma": "llama", "smollm3": "llama",
 }  # fmt: skip
 
 # What each config class of transformers takes where config.json leaves a key out (transformers 5.24).
@@ -63,4 +63,6 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "mistral": {"vocab_size": 32000, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "attention_dropout": 0.0, "tie_word_embeddings": False},
     "qwen2": {"vocab_size": 151936, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 22016, "attention_dropout": 0.0, "tie_word_embeddings": False},
     "qwen3": {"vocab_size": 151936, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": 128, "intermediate_size": 22016, "attention_dropout": 0.0, "tie_word_embeddings": False},
+    "gemma": {"vocab_size": 256000, "hidden_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 256, "intermediate_size": 24576, "attention_dropout": 0.0, "tie_word_embeddings": True},
+    "smollm3": {"vocab_size": 128256, "hidden_size": 2048, "num_hidden_layers": 36, "num_attention_heads": 16, "num_key_value_heads": 4, "intermediate_size": 11008, "attention_dropout": 0.0, "tie_word_embeddings": True},
 }  # fmt: skip

@@ -26,6 +26,8 @@ MOST = 10_000_000
 MOST_LAYERS = 10_000
 """Sizes beyond any model's: a config with more is a mistake, and counting it would take as long."""
 ZERO_ALLOWED = ("type_vocab_size",)
+LIKE = {"xlm-roberta": "roberta", "camembert": "roberta", "ernie": "bert"}
+"""Families whose sizes are by default another's."""
 OPTIONAL = ("head_dim", "num_key_value_heads", "n_inner", "embedding_size")
 """Sizes that follow from others where a config leaves them out."""
 
@@ -85,7 +87,7 @@ def shape_of(config: Mapping[str, Any], task: str = "classification", labels: in
             t("the arithmetic does not know the architecture {kind}; it knows {known}. --exact traces the model itself.",
               kind=kind or "?", known=", ".join(FAMILIES))
         )  # fmt: skip
-    base = DEFAULTS["roberta" if kind in ("xlm-roberta", "camembert") else kind]
+    base = DEFAULTS[LIKE.get(kind, kind)]
     settings = {**base, **{key: value for key, value in config.items() if value is not None}}
     _refuse_no_sizes(kind, base, settings)
     try:

@@ -14,7 +14,7 @@ ALIKE = {
     "bert": "num_hidden_layers", "roberta": "num_hidden_layers", "xlm-roberta": "num_hidden_layers",
     "camembert": "num_hidden_layers", "electra": "num_hidden_layers", "deberta-v2": "num_hidden_layers",
     "distilbert": "n_layers", "gpt2": "n_layer", "llama": "num_hidden_layers", "mistral": "num_hidden_layers",
-    "qwen2": "num_hidden_layers", "qwen3": "num_hidden_layers",
+    "qwen2": "num_hidden_layers", "qwen3": "num_hidden_layers", "gemma": "num_hidden_layers", "ernie": "num_hidden_layers",
 }  # fmt: skip
 """Architectures whose layers are all alike, and the key that counts them. ALBERT's share weights, ModernBERT's differ."""
 Row = Tuple[str, int, int, int]

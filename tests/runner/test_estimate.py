@@ -17,6 +17,14 @@ LLAMA_1B = {
     "model_type": "llama", "vocab_size": 128256, "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32,
     "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 8192, "tie_word_embeddings": True,
 }  # fmt: skip
+WIDTH_512 = {"hidden_size": 512, "num_hidden_layers": 6, "num_attention_heads": 8}
+GROUPED = {
+    **WIDTH_512,
+    "vocab_size": 16000,
+    "num_key_value_heads": 2,
+    "intermediate_size": 1408,
+    "tie_word_embeddings": True,
+}
 ROBERTA = {"model_type": "roberta", "max_position_embeddings": 514, "type_vocab_size": 1}
 DEBERTA = {
     "model_type": "deberta-v2", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
@@ -45,6 +53,14 @@ def part(found: MemoryEstimate, name: str) -> int:
         pytest.param({"model_type": "gpt2"}, "causal-lm", 124_439_808, id="GPT-2"),
         pytest.param(LLAMA_1B, "causal-lm", 1_235_814_400, id="Llama-3.2-1B"),
         pytest.param(DEBERTA, "classification", 184_423_682, id="DeBERTa-v3-base"),
+        pytest.param({**BERT, "vocab_size": 21128}, "classification", 102_269_186, id="bert-base-chinese"),
+        pytest.param({"model_type": "electra"}, "classification", 13_549_314, id="ELECTRA-small"),
+        pytest.param({"model_type": "albert", "hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}, "classification", 11_685_122, id="ALBERT-base"),
+        pytest.param({"model_type": "ernie", **WIDTH_512, "intermediate_size": 2048}, "classification", 35_069_442, id="a small ERNIE"),
+        pytest.param({"model_type": "qwen3", "head_dim": 64, **GROUPED}, "causal-lm", 25_107_712, id="a small Qwen3"),
+        pytest.param({"model_type": "gemma", "head_dim": 64, **GROUPED}, "causal-lm", 25_106_944, id="a small Gemma"),
+        pytest.param({"model_type": "smollm3", **GROUPED}, "causal-lm", 25_106_944, id="a small SmolLM3"),
+        pytest.param({"model_type": "mistral", **GROUPED, "tie_word_embeddings": False}, "causal-lm", 33_298_944, id="a small Mistral"),
     ],
 )  # fmt: skip
 def test_parameters_are_counted_to_the_last_one(config: dict[str, Any], task: str, parameters: int) -> None:
