@@ -10,6 +10,7 @@ import time
 import tty
 from typing import TYPE_CHECKING, Any
 
+from doctor.commands.talk import tell
 from doctor.language import say
 from doctor.render.on_finish_text import on_finish_words
 from runner.strings import printable
@@ -40,7 +41,7 @@ class Countdown:
             tty.setcbreak(sys.stdin.fileno())
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)  # keys from before are no answer
         else:
-            _tell(on_finish_words(self._first, time.time()))
+            tell(on_finish_words(self._first, time.time()))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -56,7 +57,7 @@ class Countdown:
         if state != "waiting":
             if state != self._told and state != "done":  # how it went, a note says
                 self._end_line()
-                _tell(on_finish_words(on_finish, time.time()))
+                tell(on_finish_words(on_finish, time.time()))
             self._told = state
             return
         if self._terminal is None:
@@ -85,8 +86,3 @@ def _in_foreground() -> bool:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except OSError:  # stdin is no terminal, or not ours
         return False
-
-
-def _tell(line: str) -> None:
-    sys.stdout.flush()
-    print(line, file=sys.stderr, flush=True)

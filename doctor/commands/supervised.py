@@ -13,6 +13,7 @@ from doctor.commands import Exit
 from doctor.commands.attached import exit_status
 from doctor.commands.countdown import Countdown
 from doctor.commands.handed_signals import HandedSignals
+from doctor.commands.talk import tell
 from doctor.language import say
 from doctor.render.run_text import status_word, words_of
 from runner.strings import printable
@@ -53,7 +54,7 @@ def attach(started: StartedRun, watcher: RunWatcher, set_line: str = "") -> int:
 
     stdout carries the command's output alone; every word of ours goes to stderr.
     """
-    _tell(say(t("Run: {path}", path=printable(str(started.run.path)))), *filter(None, [set_line]))
+    tell(say(t("Run: {path}", path=printable(str(started.run.path)))), *filter(None, [set_line]))
     words = Words(watcher)
     _follow(started, watcher, words)
     return _finish(started, watcher, words)
@@ -107,7 +108,10 @@ class Words:
             return
         again = [index for index, event in enumerate(state.notes) if event.data.get("again")]
         started_again = bool(again) and state.started.get("attempt") == state.notes[again[-1]].data["again"]
-        self._tell_notes(len(state.notes) if started_again else again[-1] + 1 if again else 0)
+        if started_again:
+            self._tell_notes(len(state.notes))
+        elif again:
+            self._tell_notes(again[-1] + 1)
 
     def tell_end(self) -> None:
         """Say how the command ended, once."""
@@ -116,11 +120,11 @@ class Words:
         self._end_told = True
         state = self._watcher.state
         outcome = str(state.finished.get("outcome") or self._watcher.status())
-        _tell(f"{status_word(outcome)} ({say('exit status')} {state.finished.get('exit_code', '?')})")
+        tell(f"{status_word(outcome)} ({say('exit status')} {state.finished.get('exit_code', '?')})")
 
     def _tell_notes(self, end: int) -> None:
         for event in self._watcher.state.notes[self._shown : end]:
-            _tell(*_note_lines(event.source, event.data))
+            tell(*_note_lines(event.source, event.data))
         self._shown = max(self._shown, end)
 
 
@@ -147,14 +151,14 @@ def _finish(started: StartedRun, watcher: RunWatcher, words: Words) -> int:
     words.show()
     if not state.finished:
         words.tell_end()
-        _tell(*_gone_words(started), *(f"  {printable(line)}" for line in _last_lines(started)))
+        tell(*_gone_words(started), *(f"  {printable(line)}" for line in _last_lines(started)))
     from doctor import service
 
     report, why = service.write_report(watcher)
     if report:
-        _tell(say(t("Report: {path}", path=printable(str(report)))))
+        tell(say(t("Report: {path}", path=printable(str(report)))))
     elif why:
-        _tell(say(why))
+        tell(say(why))
     return code
 
 
@@ -177,12 +181,6 @@ def _last_lines(started: StartedRun) -> list[str]:
     return text.splitlines()[-12:]
 
 
-def _tell(*lines: str) -> None:
-    sys.stdout.flush()
-    for line in lines:
-        print(line, file=sys.stderr, flush=True)
-
-
 def detached(started: StartedRun, watcher: RunWatcher) -> int:
     """Return once the command has survived its first moments; else say how it ended."""
     end = time.monotonic() + EARLY_DEATH_S
@@ -191,7 +189,10 @@ def detached(started: StartedRun, watcher: RunWatcher) -> int:
     watcher.poll()
     code = int(watcher.state.finished.get("exit_code") or exit_status(started.process.returncode or 0))
     if code:
-        Words(watcher).show() if watcher.state.finished else _tell(*_last_lines(started))
+        if watcher.state.finished:
+            Words(watcher).show()
+        else:
+            tell(*_last_lines(started))
         return code
     path = printable(str(started.run.path))
     print(say(t("Run: {path}", path=path)))
