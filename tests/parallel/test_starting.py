@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import faulthandler
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -139,6 +138,6 @@ def test_how_a_rank_left_is_known_where_the_disk_is_full(
             monkeypatch.setattr(Path, "write_bytes", full)
     finally:  # it is a process's own for good; this one goes on
         faulthandler.unregister(signal.SIGTERM)
-        faulthandler.enable(sys.__stderr__)
+        faulthandler.enable(2)
     (one,) = read_ranks(tmp_path)
     assert (one.code, one.exchange) == (1, "closed") and one.left_at is not None
