@@ -184,7 +184,7 @@ class RunState:
 
     def _count(self, data: dict[str, Any], seconds: float) -> None:
         """Add up what a step counted; what is no amount (below 0, not finite, no number) counts as not written."""
-        self._learn_pace(seconds)
+        self._learn_pace(amount(data.get("seconds")))
         samples, tokens, padded = (amount(data.get(name)) for name in ("samples", "tokens", "padded_tokens"))
         for counted, curve in ((samples, self.samples_per_s), (tokens, self.tokens_per_s)):
             if counted is not None and seconds > 0:
@@ -197,12 +197,14 @@ class RunState:
         for name, part in table(data.get("split")).items():
             self.split_seconds[name] = self.split_seconds.get(name, 0.0) + (amount(part) or 0.0)
 
-    def _learn_pace(self, seconds: float) -> None:
-        """A log tells every so many steps: its ``seconds`` are of all steps since the event before."""
+    def _learn_pace(self, seconds: float | None) -> None:
+        """A log tells every so many steps: its ``seconds`` are of all steps since the event before. Lines that were read at one
+        moment have none after the first: their steps count with the next one that took time."""
         steps = self.step - self._paced_step
-        if self.supervised and seconds > 0 and steps > 0:
+        if self.supervised and seconds and steps > 0:
             self.log_pace = [*self.log_pace[-49:], seconds / steps]
-        self._paced_step = self.step
+        if seconds != 0.0:
+            self._paced_step = self.step
 
     def _on_evaluation(self, event: RunEvent) -> None:
         self.evaluations.append(event)

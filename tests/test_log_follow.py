@@ -15,6 +15,7 @@ import pytest
 from doctor import log_follow
 from doctor.log_follow import LogFollower, log_of
 from doctor.process_watch import ProcessWatcher
+from runner.events import RunEvent
 from runner.state import RunState, fold
 from tests.commands_run import doctor
 
@@ -59,6 +60,26 @@ def test_what_comes_later_is_read_once_and_a_torn_line_waits(tmp_path: Path) -> 
     fold(follower.read(), state)
     fold(follower.read(), state)
     assert state.loss.values == [2.0, 1.5]
+
+
+def test_lines_that_were_read_together_share_the_time_they_took() -> None:
+    """Five lines a second, looked at once a second: a step takes a fifth of a second, not one."""
+    state = RunState()
+    state.add(RunEvent(seq=0, t=0.0, source="log", kind="run-started", step=None, data={}))
+    for look in range(12):
+        for line in range(5):
+            data = {"loss": 1.0, "seconds": 1.0 if line == 0 else 0.0}
+            state.add(
+                RunEvent(
+                    seq=look * 5 + line + 1,
+                    t=float(look),
+                    source="log",
+                    kind="step",
+                    step=look * 5 + line + 1,
+                    data=data,
+                )
+            )
+    assert state.seconds_a_step() == pytest.approx(0.2)
 
 
 def test_a_log_written_anew_is_read_from_its_beginning(tmp_path: Path) -> None:

@@ -30,5 +30,5 @@ async def test_a_home_that_cannot_be_written_changes_the_language_here(
     async with driven(RecordedSource()) as pilot:
         await settled(pilot)
         await press(pilot, "l")
-        await sees(pilot, "语言选择没能保存")
+        await sees(pilot, "the language is not kept")
     assert not Path(settings_path()).exists()
