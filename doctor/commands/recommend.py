@@ -167,9 +167,13 @@ def _recommendation(namespace: argparse.Namespace) -> Recommendation:
             )
             raise CommandError(text, Exit.USAGE)
         return recommendation
-    return service.recommend(
-        load_or_examine(namespace.facts, namespace.python, SECTIONS), namespace.target_python
-    )
+    snapshot = load_or_examine(namespace.facts, namespace.python, SECTIONS)
+    python = snapshot.facts.python.value
+    folders = (python.search_path or ()) if python else ()
+    if namespace.target_python is None and any("/pypy3." in folder for folder in folders):
+        text = t("{python} is PyPy: torch is published for CPython only. Make an environment with CPython: `doctor env create`", python=(python and python.executable) or "python")  # fmt: skip
+        raise CommandError(text, Exit.FOUND)
+    return service.recommend(snapshot, namespace.target_python)
 
 
 def _lines(recommendation: Recommendation) -> Iterator[str]:

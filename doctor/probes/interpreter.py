@@ -43,8 +43,12 @@ class Layout(msgspec.Struct, frozen=True):
 
     @property
     def library_name(self) -> str:
-        """``python3.11``, or ``python3.13t`` for a free-threaded build."""
-        return self.library.name if self.library else f"python{self.minor}"
+        """``python3.11``, ``python3.13t`` for a free-threaded build, ``pypy3.10``."""
+        return (
+            self.library.name
+            if self.library
+            else f"{_maker(Path(os.path.realpath(self.executable)))}{self.minor}"
+        )
 
 
 def read_layout(executable: Path) -> Layout:
@@ -104,19 +108,29 @@ def _base_of_copy(venv: dict[str, str], executable: Path) -> Path:
     return Path(os.path.realpath(next((path for path in named if is_there(path)), named[0])))
 
 
-_LIBRARY = re.compile(r"python(\d\.\d+)(t?)$")
-# python3.11  python3.13t  python3.7m
-_BINARY = re.compile(r"python(\d\.\d+)(t?)[dm]*$")
+# python3.11  python3.13t  pypy3.10
+_LIBRARY = re.compile(r"(?:python|pypy)(\d\.\d+)(t?)$")
+# python3.11  python3.13t  python3.7m  pypy3.10-c
+_BINARY = re.compile(r"(python|pypy)(\d\.\d+)(t?)(?:[dm]*|-c)$")
+
+
+def _maker(real: Path) -> str:
+    return "pypy" if real.name.startswith("pypy") else "python"
 
 
 def find_library(real: Path) -> tuple[Path, Path | None]:
     """Return prefix and standard library of a real (link-free) executable: the nearest
     ``lib/pythonX.Y/os.py`` above."""
     named = _BINARY.match(real.name)
-    wanted = f"python{named[1]}{named[2]}" if named else ""
+    wanted = f"{named[1]}{named[2]}{named[3]}" if named else ""
+    maker = _maker(real)
     for above in list(real.parents)[1:5]:
         for lib in ("lib", "lib64"):
-            found = [name for name in names_in(above / lib) if _LIBRARY.match(name) and wanted in ("", name)]
+            found = [
+                name
+                for name in names_in(above / lib)
+                if name.startswith(maker) and _LIBRARY.match(name) and wanted in ("", name)
+            ]
             found = [name for name in found if is_file(above / lib / name / "os.py")]
             if len(found) == 1:
                 return above, above / lib / found[0]
@@ -139,7 +153,7 @@ def _version(real: Path, base: Path, library: Path | None, venv: dict[str, str],
 
 def _from_header(base: Path, minor: str) -> str:
     for name in names_in(base / "include"):
-        if (match := _BINARY.match(name)) and match[1] == minor:
+        if (match := _BINARY.match(name)) and match[2] == minor:
             # #define PY_VERSION              "3.11.7"
             found = re.search(
                 r'#define\s+PY_VERSION\s+"([^"]{1,20})"',

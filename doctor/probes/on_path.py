@@ -30,6 +30,10 @@ def on_path(context: Context) -> Iterator[Path]:
                 yield real
 
 
+# exec "/root/.pyenv/libexec/pyenv" exec "$program" "$@"; not a wrapper that calls /root/.pyenv/versions/3.10.13/bin/python
+_IS_SHIM = re.compile(rb"pyenv[\"']? exec ")
+
+
 def through_shim(path: Path, context: Context) -> Path | None:
     """Return the interpreter behind pyenv's shim or another wrapper script; None where it leads nowhere."""
     try:
@@ -38,7 +42,7 @@ def through_shim(path: Path, context: Context) -> Path | None:
         return None
     if not head.startswith(b"#!"):
         return path
-    if b"pyenv" in head:
+    if _IS_SHIM.search(head):
         return _pyenv_command(path, context)
     answer = ask_child(path)
     return answer[1] / "bin" / "python3" if answer else None

@@ -470,3 +470,33 @@ def test_a_python_that_nobody_can_execute_is_named_as_such(tree: Tree, kind: str
     reading = probe(tree.context(VIRTUAL_ENV=str(venv)))
     assert reading.value is not None
     assert "executable" in reading.value.unread
+
+
+# ----------------------------------------------------------------------------------------------- wrappers, PyPy
+def test_a_wrapper_that_calls_a_python_of_pyenvs_is_no_shim(tree: Tree) -> None:
+    root = pyenv(tree)
+    (root / "version").write_text("3.9.18\n")
+    wrapper = tree.root / "train-python"
+    wrapper.write_text(f'#!/bin/sh\n# {tree.root}/.pyenv/versions\nexec {sys.executable} "$@"\n')
+    wrapper.chmod(0o755)
+    target = find_target(tree.context(python=wrapper, PYENV_ROOT=str(root)))
+    assert target.version.split(".")[:2] == [str(part) for part in sys.version_info[:2]]
+
+
+def test_pypys_packages_lie_in_a_folder_of_its_own_name(tree: Tree) -> None:
+    base, venv = tree.root / "opt/pypy", tree.root / "venv"
+    for folder in (base / "bin", base / "lib/pypy3.10", base / "lib/python3.11", venv / "bin"):
+        folder.mkdir(parents=True)
+    for library in ("pypy3.10", "python3.11"):
+        (base / "lib" / library / "os.py").touch()
+    binary = base / "bin/pypy3.10"
+    binary.write_bytes(b"\x7fELF")
+    binary.chmod(0o755)
+    (venv / "bin/python").symlink_to(binary)
+    (venv / "pyvenv.cfg").write_text(
+        f"home = {base}/bin\nimplementation = PyPy\nversion_info = 3.10.14.final.0\n"
+    )
+    for library in (base / "lib/pypy3.10", None):
+        layout = read_layout(venv / "bin/python")
+        assert (layout.library, layout.library_name, layout.version) == (library, "pypy3.10", "3.10.14")
+        shutil.rmtree(base / "lib/pypy3.10", ignore_errors=True)
