@@ -27,7 +27,7 @@ Place = Callable[[str, int], str]
 
 
 def label_names(label: Label) -> list[str]:
-    """Return the class names of a label; ``a|b`` and a JSON list are two of them."""
+    """Return the class names of a label; a list holds several."""
     if label is None:
         return []
     return list(label) if isinstance(label, list) else [label]

@@ -6,7 +6,6 @@ Rows stream through: texts are not kept, ids go to flat files, so memory does no
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from collections.abc import Callable
@@ -33,7 +32,8 @@ from runner.survey import Survey, survey_rows
 from runner.survey_notes import survey_notes
 from runner.tasks import Task, WithOwnLoss, balanced_weights, make_task
 from runner.text import Text, t
-from runner.token_cache import LAYOUT, TokenCache, cache_folder
+from runner.token_cache import TokenCache, cache_folder
+from runner.token_key import key_of
 from runner.tokenising import Progress, Tell, read_progress, write_rows
 from runner.tokenizer import is_made_here, load_tokenizer
 from runner.user_code import import_function
@@ -198,28 +198,6 @@ def end_token(tokenizer: Any) -> int | None:
         if token is not None:
             return int(token)
     return None
-
-
-def key_of(plan: Plan, run: RunDir, survey: Survey, max_length: int) -> str:
-    """Return a hash of everything that decides the ids: the rows, which of them, the tokenizer, the settings."""
-    import tokenizers
-    import transformers
-
-    model, data = plan.profile.model, plan.profile.data
-    content = {
-        "rows": {part: digest.hex() for part, digest in survey.digests.items()},
-        "fate": {part: hashlib.sha256(fate).hexdigest() for part, fate in survey.fate.items()},
-        "classes": survey.classes,
-        "task": model.task,
-        "max_length": max_length,
-        "paired": bool(data.text_pair),
-        "packing": plan.profile.train.packing,
-        "tokenizer": {
-            path.name: file_sha256(path) for path in sorted(run.tokenizer.iterdir()) if path.is_file()
-        },
-        "made_by": [LAYOUT, tokenizers.__version__, transformers.__version__],
-    }
-    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
 
 
 def usable_length(plan: Plan, tokenizer: Any, note: Note) -> int:

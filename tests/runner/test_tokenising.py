@@ -99,7 +99,9 @@ def test_broken_off_it_goes_on_where_it_was_and_ends_in_the_same_bytes(
     whole, _, _ = prepare(make_run(tmp_path, changes, name="whole", rows=2000))
     run = make_run(tmp_path, changes, name="broken")
     with pytest.raises(Stopped):
-        prepare(run, StopsAfter(10))  # four looks each: the survey, the texts for the vocabulary; then the rows
+        prepare(
+            run, StopsAfter(10)
+        )  # four looks each: the survey, the texts for the vocabulary; then the rows
     progress = json.loads((run.path / "data.making" / "progress.json").read_bytes())
     assert progress["part"] == "train" and 0 < progress["position"]["taken"] < 1600
     with open(run.path / "data.making" / "train.ids.bin", "ab") as file:
