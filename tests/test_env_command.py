@@ -186,3 +186,10 @@ def test_the_command_prints_json_that_names_the_judged_one(capsys: pytest.Captur
     printed = json.loads(capsys.readouterr().out)
     assert [item["executable"] for item in printed["items"] if item.get("is_current")] != []
     assert all(item["prefix"] for item in printed["items"])
+
+
+def test_what_path_offers_second_is_not_held_against_this_sessions_pip(tree: Tree) -> None:
+    first, second = tree.base("usr"), tree.base("opt/other")
+    context = tree.context(None, None, PATH=f"{first.parent}:{second.parent}")
+    found, _ = find_environments(context)
+    assert {one.target.chosen_by for one in found if not one.is_current} == {""}

@@ -72,7 +72,8 @@ def find_environments(context: Context) -> tuple[list[FoundEnvironment], bool]:
 def _add(
     context: Context, found: dict[tuple[str, str], FoundEnvironment], executable: Path, found_by: str
 ) -> None:
-    target = describe(context, executable, found_by)
+    # PATH offers several, and only the first is what this session's python and pip are held against.
+    target = describe(context, executable, "" if found_by == "PATH" else found_by)
     key = (os.path.realpath(target.prefix or executable), target.minor)
     known = found.get(key)
     if known is None:
