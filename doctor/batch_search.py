@@ -25,6 +25,8 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     tried: tuple[Measured, ...]
     complete: bool
     """False: the time was used up, and a larger one may fit."""
+    interrupted: bool = False
+    """By hand, which is why it is not complete."""
     most: bool = False
     """Everything up to the largest size looked for fits."""
 
@@ -51,6 +53,10 @@ def find_largest(
             batch = _next(low, high)
     except OutOfTime:
         return Search(largest=low, tried=tuple(tried.values()), complete=False)
+    except KeyboardInterrupt:
+        if not tried:
+            raise
+        return Search(largest=low, tried=tuple(tried.values()), complete=False, interrupted=True)
     return Search(largest=low, tried=tuple(tried.values()), complete=True, most=high > MOST)
 
 

@@ -49,6 +49,8 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     """None: not one batch fitted."""
     complete: bool
     """False: the time was used up before the batch asked for."""
+    interrupted: bool = False
+    """By hand, which is why it is not complete."""
     unkept: Text | None = None
     """Why the measurement could not be kept for later plans."""
 
@@ -138,7 +140,7 @@ def compare_with_steps(
         CannotMeasure: a library failed.
     """
     rows: list[Measured] = []
-    complete = True
+    complete, interrupted = True, False
     bench = Bench(request, place.python, environ, Path.cwd(), place.limit_bytes, place.limit_s)
     try:
         for batch in growing(request.batch_size):
@@ -148,6 +150,10 @@ def compare_with_steps(
                 break
     except OutOfTime:
         complete = False
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+        complete, interrupted = False, True
     finally:
         bench.close()
     points = tuple(
@@ -162,7 +168,7 @@ def compare_with_steps(
         unkept = keep(measurement, environ)
     return Compared(
         rows=tuple(rows), predicted_bytes={one.batch: predicted(one.batch) for one in rows}, measurement=measurement,
-        complete=complete, unkept=unkept,
+        complete=complete, interrupted=interrupted, unkept=unkept,
     )  # fmt: skip
 
 

@@ -79,3 +79,24 @@ def test_time_that_runs_out_leaves_what_was_found() -> None:
 def test_a_device_that_takes_everything_ends_the_search() -> None:
     found = find_largest(device(0), lambda: LIMIT)
     assert (found.largest, found.most) == (MOST, True)
+
+
+def test_an_interrupted_search_gives_what_was_found_and_says_so() -> None:
+    asked: list[int] = []
+
+    def measure(batch: int) -> Measured:
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        asked.append(batch)
+        return Measured(batch=batch, fits=True)
+
+    found = find_largest(measure, lambda: 0)
+    assert (found.largest, found.complete, found.interrupted) == (4, False, True)
+
+
+def test_an_interrupt_before_anything_was_tried_is_an_interrupt() -> None:
+    def measure(batch: int) -> Measured:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        find_largest(measure, lambda: 0)

@@ -25,6 +25,9 @@ def bench_lines(found: Comparison, width: int = 80) -> Iterator[str]:
 
 
 def _command_head(found: Comparison, width: int) -> Iterator[str]:
+    if found.by_steps is None:
+        yield from indent(say(t("{command}: nothing was measured to its end", command=printable(found.model))), width, "", "  ")  # fmt: skip
+        return
     how = say("steps a second, as its log tells them") if found.by_steps else say("whole runs by the clock")
     yield from indent(
         say(t("{command}: {how}; each run next to one without the setting", command=printable(found.model), how=how)), width, "", "  "
@@ -43,10 +46,9 @@ def _head(found: Comparison, width: int) -> Iterator[str]:
 
 def _table(found: Comparison) -> Iterator[str]:
     head = [say("setting"), say("speed"), "95 %", say("samples/s"), say("tokens/s"), say("padded"), say("memory"), "CPU", say("loss")]  # fmt: skip
-    yield _line(head)
-    for row in found.rows:
-        if row.samples_per_s is not None or row.speed is not None:
-            yield _line(cells(row))
+    measured = [row for row in found.rows if row.samples_per_s is not None or row.speed is not None]
+    for line in [head, *map(cells, measured)] if measured else []:
+        yield _line(line)
 
 
 def _line(cells: list[str]) -> str:

@@ -37,7 +37,9 @@ def compared_lines(compared: Compared, width: int) -> Iterator[str]:
         else:
             line += say(", did not fit")
         yield from indent(line, width, "  ", "    ")
-    if not compared.complete:
+    if compared.interrupted:
+        yield "  " + say("Interrupted: what was measured until then is shown.")
+    elif not compared.complete:
         yield from indent(say("The time given was used up before the batch asked for: --limit-seconds gives more."), width, "  ", "  ")  # fmt: skip
     if compared.unkept is not None:
         yield from indent(say(compared.unkept), width, "  ", "  ")
@@ -48,6 +50,9 @@ def compared_lines(compared: Compared, width: int) -> Iterator[str]:
 def tuned_lines(found: TunedBatch, request: MemoryRequest, width: int) -> Iterator[str]:
     """Yield the batch that was found and what it rests on."""
     search, tuned = found.search, found.tuned
+    if not search.largest and not search.complete:
+        yield say("Nothing was found before it ended: --limit-seconds gives more time.")
+        return
     if not search.largest:
         yield say(t("Not even one sample of {length} {length:token|tokens} fits here as asked for.", length=request.sequence_length))  # fmt: skip
         return
@@ -61,7 +66,9 @@ def tuned_lines(found: TunedBatch, request: MemoryRequest, width: int) -> Iterat
     yield from indent(say(held), width, "  ", "  ")
     if found.predicted_batch is not None:
         yield "  " + say(t("foretold: {batch}", batch=found.predicted_batch))
-    if not search.complete:
+    if search.interrupted:
+        yield "  " + say("Interrupted: a larger one may fit.")
+    elif not search.complete:
         yield from indent(say("The time given was used up: a larger one may fit (--limit-seconds gives more)."), width, "  ", "  ")  # fmt: skip
     if search.most:
         yield "  " + say("Larger ones were not tried.")
