@@ -159,7 +159,9 @@ def test_batches_grow_up_to_the_one_asked_for(batch: int, sizes: list[int]) -> N
     ("changes", "word"),
     [
         pytest.param({"cards": 2}, "several cards", id="two cards"),
-        pytest.param({"offload": True}, "host memory", id="offloaded"),
+        pytest.param({"offload": True}, "host's memory", id="offloaded"),
+        pytest.param({"offload_parameters": True}, "host's memory", id="parameters offloaded"),
+        pytest.param({"spread": 2}, "several cards", id="layers over two cards"),
         pytest.param({"optimizer": "adamw-8bit"}, "bitsandbytes", id="8 bits"),
     ],
 )
