@@ -496,7 +496,7 @@ def test_pypys_packages_lie_in_a_folder_of_its_own_name(tree: Tree) -> None:
     (venv / "pyvenv.cfg").write_text(
         f"home = {base}/bin\nimplementation = PyPy\nversion_info = 3.10.14.final.0\n"
     )
-    for library in (base / "lib/pypy3.10", None):
+    for expected in (base / "lib/pypy3.10", None):
         layout = read_layout(venv / "bin/python")
-        assert (layout.library, layout.library_name, layout.version) == (library, "pypy3.10", "3.10.14")
+        assert (layout.library, layout.library_name, layout.version) == (expected, "pypy3.10", "3.10.14")
         shutil.rmtree(base / "lib/pypy3.10", ignore_errors=True)
