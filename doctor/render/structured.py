@@ -161,7 +161,9 @@ def as_markdown(report: Report, snapshot: Snapshot) -> str:
     for diagnosis in report.diagnoses:
         for item in (diagnosis.finding, *diagnosis.symptoms):
             lead = "  -" if item is not diagnosis.finding else "-"
-            lines.append(f"{lead} **{level_word(item.level)}** {markdown_text(say(item.title))} (`{item.id}`)")
+            lines.append(
+                f"{lead} **{level_word(item.level)}** {markdown_text(say(item.title))} (`{item.id}`)"
+            )
             lines += [
                 f"{lead.replace('-', ' ')} - `{row.fact}` = `{_tick(row.value)}`" for row in item.evidence
             ]
