@@ -184,7 +184,9 @@ def _failed(python: str, why: str) -> Text:
 def refusal(request: MemoryRequest) -> Text | None:
     """Return why a request cannot be measured on one device here; None: it can."""
     if request.cards > 1 or request.spread > 1 or request.offload or request.offload_parameters:
-        return t("one device is measured: several cards, and what lies in the host's memory, are foretold only")
+        return t(
+            "one device is measured: several cards, and what lies in the host's memory, are foretold only"
+        )
     if request.optimizer == "adamw-8bit":
         return t("8-bit AdamW is bitsandbytes' own: its memory is foretold, not measured here")
     return None
