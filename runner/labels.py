@@ -70,7 +70,7 @@ def find_classes(profile: Profile, survey: Survey, place: Place) -> list[str]:
         )
     different, rows = len(seen["train"]), sum(seen["train"].values())
     if profile.model.task == "classification" and different > max(FEW_CLASSES, MOST_CLASSES_SHARE * rows):
-        raise InputError(t("data.label: {classes} different labels in {rows} rows: is it the column of the labels?",
+        raise InputError(t("data.label: {classes} different labels in {rows} {rows:row|rows}: is it the column of the labels?",
                            classes=different, rows=rows))  # fmt: skip
     return classes
 

@@ -146,7 +146,7 @@ def _refuse_unusable(survey: Survey) -> None:
     rows = sum(counts.rows for counts in survey.counts.values())
     misshapen, first = survey.notes.misshapen_rows, survey.notes.misshapen_at
     if misshapen > rows:
-        raise InputError(t("{count} rows do not have the columns of their header and {rows} {rows:has|have} (the first that does not: "
+        raise InputError(t("{count} {count:row does|rows do} not have the columns of their header and {rows} {rows:has|have} (the first that does not: "
                            "{place}): is it another separator, or a quote too many?", count=misshapen, rows=rows, place=first))  # fmt: skip
     if not survey.counts["train"].rows:
         raise InputError(t("data.train: there are no rows in it"))

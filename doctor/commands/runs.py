@@ -70,5 +70,5 @@ def _line(row: RunSummary) -> str:
         started,
         pad(human_seconds(row.seconds), 10),
     ]
-    together = [say(t("{count} processes", count=row.processes))] if row.processes > 1 else []
+    together = [say(t("{count} {count:process|processes}", count=row.processes))] if row.processes > 1 else []
     return "  ".join([*parts, f"{say('loss')} {figure(row.loss)}", metrics, *together]).rstrip()

@@ -50,16 +50,20 @@ def has_fix(finding_id: str) -> bool:
 _NEEDS_A_COMMAND = (
     "torch-cpu-only-build", "torch-rocm-build", "gpu-arch-not-in-torch-build", "driver-too-old-for-torch-cuda",
 )  # fmt: skip
+_NEEDS_A_NAME = ("declared-requirement-not-met", "needed-package-missing")
+"""Not where many are summed up: which of them to install is the person's choice."""
 _OWN_PROCESSES = ("vram-held-by-process", "orphan-process-holds-vram")
 
 
 def may_fix(finding: Finding) -> bool:
     """Return whether it is worth a word that `doctor fix` exists for this finding. Imports no cure.
 
-    Not for a torch that nobody can name, nor for another user's process: those cures could only explain themselves.
+    Not for a torch or a package that nobody can name, nor for another user's process: those cures could only explain themselves.
     """
     if finding.id in _NEEDS_A_COMMAND:
         return bool(finding.advice and finding.advice.params.get("command"))
+    if finding.id in _NEEDS_A_NAME:
+        return bool(finding.advice and {"wanted", "name"} & finding.advice.params.keys())
     if finding.id in _OWN_PROCESSES and not finding.fix:
         return False
     return has_fix(finding.id)

@@ -298,5 +298,8 @@ class NvmlReader:
 def nvml_reason(answer: NvmlLook) -> Text:
     """Return why NVML gives nothing, from its error code."""
     if answer.nvml_error == 12:
-        return t("libnvidia-ml.so.1 could not be loaded: {message}", message=answer.message or "not found")
+        return t(
+            "libnvidia-ml.so.1 could not be loaded: {message}",
+            message=(answer.message or "not found").removeprefix("libnvidia-ml.so.1: "),
+        )
     return t("NVML said {message} ({code})", message=answer.message, code=answer.nvml_error or 0)

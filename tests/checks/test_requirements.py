@@ -10,6 +10,7 @@ from packaging.requirements import Requirement as Parsed
 
 from doctor.checks.requirements import _is_met, applies, marker_environment
 from doctor.checks.versions import within
+from doctor.fixes import may_fix
 from doctor.language import say, use_language
 from doctor.model import (
     Distribution,
@@ -86,6 +87,13 @@ PYTHON = Python(version="3.8.18", executable="/opt/py/bin/python")
 def test_requirements_of_the_installed(installed: Packages, expected: dict[str, str]) -> None:
     given_ids = said(packages=installed, python=PYTHON)
     assert {name: level for name, level in given_ids.items() if name == UNMET} == expected
+
+
+def test_a_cure_is_only_promised_where_one_package_is_named() -> None:
+    one = the(UNMET, packages=needing("accelerate", "psutil>=5", psutil="4.0"), python=PYTHON)
+    summed_up = the(UNMET, packages=needing("my-lab-tools", "psutil>=5"), python=PYTHON)
+    assert may_fix(one)
+    assert not may_fix(summed_up), "which of them to install is the person's choice"
 
 
 @given(
