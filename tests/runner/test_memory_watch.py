@@ -8,6 +8,7 @@ import pytest
 
 from runner import memory_watch
 from runner.memory_watch import have_parted, warning
+from runner.model_families import FAMILIES
 from runner.state import fold
 from tests.runner.tiny import events, make_run, outcome, train
 
@@ -77,10 +78,23 @@ def test_a_run_that_takes_more_than_foretold_is_warned_at_once(
 
 
 @pytest.mark.train
-def test_a_run_that_the_arithmetic_does_not_know_is_measured_and_says_why(tmp_path: Path) -> None:
-    run = make_run(tmp_path, ["train.steps=3", 'train.freeze=[{ parameters = "bert.embeddings.*" }]'])
+def test_a_run_that_the_arithmetic_does_not_know_is_measured_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(FAMILIES, "bert")
+    run = make_run(tmp_path, ["train.steps=3"])
     assert train(run) == 0
     (told, *_) = events(run, "memory")
     assert "predicted_bytes" not in told.data
-    assert "stand still" in told.data["why"]["msgid"]
+    assert "does not know the architecture" in told.data["why"]["msgid"]
     assert told.data["measured_bytes"] > 0
+
+
+@pytest.mark.train
+def test_what_stands_still_is_foretold_as_taking_less(tmp_path: Path) -> None:
+    foretold = []
+    for name, rules in (("all", ""), ("head", '{ parameters = "bert.*" }')):
+        run = make_run(tmp_path, ["train.steps=3", f"train.freeze=[{rules}]"], name)
+        assert train(run) == 0
+        foretold.append(events(run, "memory")[0].data["predicted_bytes"])
+    assert foretold[1] < foretold[0] / 2
