@@ -116,3 +116,18 @@ def test_each_phase_has_its_own_line_and_the_largest_counts() -> None:
     found = Traced(rows, "fake")
     assert found.phases(2) == {"forward": 20, "optimizer": 100}
     assert found.phases(20) == {"forward": 200, "optimizer": 100}
+
+
+def test_a_model_that_needs_what_was_left_out_is_walked_with_everything_before_any_real_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked_for: list[tuple[str, bool]] = []
+
+    def ask(_: Any, sizes: Any, mode: str, *__: Any) -> tuple[list[dict[str, Any]], str]:
+        lean = bool(__[-1]) if len(__) == 5 else False
+        asked_for.append((mode, lean))
+        return ([], "ImportError") if lean else ([{"batch": size, "phases": {}} for size in sizes], "")
+
+    monkeypatch.setattr("doctor.exact_memory._ask", ask)
+    assert traced(asked()).mode == "fake"
+    assert asked_for == [("fake", True), ("fake", False)]
