@@ -21,7 +21,10 @@ SECTIONS = ("python", "packages", "torch", "gpus", "environment")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help=say("scripts, notebooks or folders of them, or a DeepSpeed JSON")
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help=say("scripts, notebooks or folders of them, or a DeepSpeed JSON"),
     )
     parser.add_argument(
         "--facts", metavar="FILE", type=Path, help=say("judge by a recorded machine instead of this one")
