@@ -125,6 +125,11 @@ class RunPanes(BaseScreen):
         self._stacks_rows, self._heights = 0, None
         self.call_after_refresh(self.share_height)
 
+    def on_rows_counted(self, event: Rows.Counted) -> None:
+        """Panes are drawn when they have a size, which may be after the heights were last shared."""
+        event.stop()
+        self.share_height()
+
     def share_height(self) -> None:
         """Give each pane of a wide screen the rows that it needs. What stacks once needed they keep: they come and go."""
         room = self.query_one("#panes").size.height

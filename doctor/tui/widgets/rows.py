@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from rich.text import Text as Styled
 from textual import events
 from textual.geometry import Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -30,6 +31,9 @@ class Rows(ScrollView, can_focus=True):
         scrollbar-background: ansi_default; scrollbar-background-hover: ansi_default; scrollbar-background-active: ansi_default;
     }
     """
+
+    class Counted(Message):
+        """There are more rows, or fewer, than there were."""
 
     def __init__(
         self,
@@ -63,6 +67,8 @@ class Rows(ScrollView, can_focus=True):
         if len(fresh) != self.virtual_size.height or width != self.virtual_size.width:
             self.virtual_size = Size(width, len(fresh))
         self._repaint(previous, fresh)
+        if len(fresh) != len(previous):
+            self.post_message(self.Counted())
         if self.fit_height and len(fresh) != height:
             self.styles.height = max(1, len(fresh))
         if self.follow_end and self._is_at_end:
