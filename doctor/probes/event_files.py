@@ -14,6 +14,7 @@ from doctor.probes.process_tree import read_stat
 MARK = "tfevents"
 DEEPEST = 6
 SEARCH_FOR_S = 1.0
+"""For all processes together: a job of many, or one that runs in /, is not to wait for its first screen."""
 CLOCK_SLACK_S = 2.0
 PASSED_OVER = frozenset(("node_modules", "site-packages", "__pycache__", "proc", "sys", "dev"))
 # events.out.tfevents.1700000000.host.123.0 (torch, TensorFlow), ... .host.123 (tensorboardX)
@@ -26,7 +27,10 @@ def tensorboard_of(pids: Sequence[int]) -> Path | None:
     A writer that keeps its file open shows it among its descriptors; torch's opens it for each flush, and then the file's
     name has the process's number: it is looked for below the directory that the process runs in.
     """
-    found = [path for pid in pids for path in (*_open_files(pid), *_named_after(pid))]
+    found = [path for pid in pids for path in _open_files(pid)]
+    until = time.monotonic() + SEARCH_FOR_S
+    for folder, writers in _folders_of(pids).items():
+        found += _named_after(writers, folder, until)
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
 
@@ -39,14 +43,19 @@ def _open_files(pid: int) -> Iterator[Path]:
                     yield path
 
 
-def _named_after(pid: int) -> Iterator[Path]:
-    """Yield event files of this process below its directory, as far as the search may take."""
-    try:
-        folder = Path(f"/proc/{pid}/cwd").resolve(strict=True)
-    except OSError:
-        return
-    begun = _begun_at(pid)
-    own, until = number_inside(pid), time.monotonic() + SEARCH_FOR_S
+def _folders_of(pids: Sequence[int]) -> dict[Path, dict[int, float]]:
+    """Return the directories that processes run in, each with their own numbers there and when each began."""
+    folders: dict[Path, dict[int, float]] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):  # it is gone, another user's, or a thread of the kernel
+            Path(os.readlink(f"/proc/{pid}/exe"))  # noqa: PTH115 - no path to build on
+            folder = Path(f"/proc/{pid}/cwd").resolve(strict=True)
+            folders.setdefault(folder, {})[number_inside(pid)] = _begun_at(pid)
+    return folders
+
+
+def _named_after(writers: dict[int, float], folder: Path, until: float) -> Iterator[Path]:
+    """Yield event files of these processes below their directory, as far as the search may take."""
     for root, folders, names in os.walk(folder):
         if time.monotonic() > until:
             return
@@ -55,7 +64,9 @@ def _named_after(pid: int) -> Iterator[Path]:
             [] if deep else [name for name in folders if name not in PASSED_OVER and not name.startswith(".")]
         )
         for name in names:
-            if (match := _WRITER.search(name)) is not None and int(match[1]) == own:
+            match = _WRITER.search(name)
+            begun = writers.get(int(match[1])) if match else None
+            if begun is not None:
                 path = Path(root) / name
                 if path.stat().st_mtime >= begun - CLOCK_SLACK_S:  # an earlier process had this number too
                     yield path

@@ -71,6 +71,24 @@ def test_an_earlier_process_with_the_same_number_is_not_this_one(start: Start, t
     assert tensorboard_of([job.pid]) is None
 
 
+def test_processes_of_one_folder_are_looked_for_there_once(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job of many processes that runs in / would else be searched for a second each."""
+    walked: list[str] = []
+    walk = os.walk
+
+    def counted(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        walked.append(str(folder))
+        return walk(folder)
+
+    jobs = [start(WAITS) for _ in range(3)]
+    path = named(tmp_path / "runs", jobs[1].pid)
+    monkeypatch.setattr("doctor.probes.event_files.os.walk", counted)
+    assert tensorboard_of([job.pid for job in jobs]) == path
+    assert walked == [str(tmp_path.resolve())]
+
+
 def test_a_process_that_is_gone_has_none(start: Start) -> None:
     job = start(WAITS)
     job.kill()

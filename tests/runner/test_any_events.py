@@ -62,7 +62,7 @@ def read(state: RunState) -> dict[str, Any]:
     return tree
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(EVENTS, max_size=12).map(lambda events: [event for event in events for _ in range(6)]))
 @example([RunEvent(seq=0, t=1.0, source="trainer-0", kind="step", step=1, data={"split": []})])
 @example(
