@@ -2,7 +2,7 @@
 # Sets up .venv with what the tests need and passes them: the fast part (lint, types, imports, unit) first.
 #   scripts/test.sh                everything but the two below
 #   scripts/test.sh fast           without the tests that train
-#   scripts/test.sh by-the-clock   hangs and bottlenecks staged with real waits: on a machine that does nothing else
+#   scripts/test.sh long           hangs and bottlenecks staged with real waits, and what takes minutes: on a machine that does nothing else
 #   scripts/test.sh deepspeed      ZeRO 1, 2 and 3: installs DeepSpeed into .venv and takes it out again
 set -euo pipefail
 . "$(dirname "$0")/environment.sh"
@@ -18,7 +18,7 @@ unset PYTHONPATH LD_LIBRARY_PATH
 
 case $part in
 all | fast) ;;
-by-the-clock) exec python -m pytest -q -m by_the_clock "${@:2}" ;;
+long) exec python -m pytest -q -m long "${@:2}" ;;
 deepspeed)
     # Gone afterwards: where DeepSpeed is, transformers imports it at each save.
     trap '"$PY" -m pip uninstall -q -y deepspeed' EXIT
@@ -27,7 +27,7 @@ deepspeed)
     exit
     ;;
 *)
-    say "no part is called $part: fast, by-the-clock, deepspeed, or nothing for all"
+    say "no part is called $part: fast, long, deepspeed, or nothing for all"
     exit 2
     ;;
 esac
@@ -37,8 +37,8 @@ ruff format --check .
 mypy
 lint-imports
 # Many tests wait for processes of theirs: more of them than cores run at a time.
-python -m pytest -q -n 4 -m "not train and not by_the_clock" --cov --cov-report= "${@:2}"
+python -m pytest -q -n 4 -m "not train and not long" --cov --cov-report= "${@:2}"
 if [ "$part" = all ]; then
-    python -m pytest -q -n 3 --dist loadfile -m "train and not by_the_clock" --cov --cov-append --cov-report= "${@:2}"
+    python -m pytest -q -n 3 --dist loadfile -m "train and not long" --cov --cov-append --cov-report= "${@:2}"
 fi
 python -m coverage report --skip-covered --fail-under="${COVERAGE_FLOOR:-70}" | tail -n 40

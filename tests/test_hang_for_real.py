@@ -24,7 +24,7 @@ from runner.verdict import Verdict, verdict_of
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.by_the_clock,
+    pytest.mark.long,
     pytest.mark.skipif(find_pyspy() is None, reason="py-spy is not installed"),
 ]
 REPO = str(Path(__file__).parent.parent)

@@ -18,6 +18,7 @@ from runner.verdict import Verdict, verdict_of
 
 pytestmark = [
     pytest.mark.train,
+    pytest.mark.long,
     pytest.mark.skipif(find_pyspy() is None, reason="py-spy is not installed"),
 ]
 

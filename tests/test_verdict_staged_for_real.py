@@ -22,7 +22,7 @@ from tests.nvml.build import environment, has_compiler, write_scenario
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.by_the_clock,
+    pytest.mark.long,
     pytest.mark.skipif(find_pyspy() is None, reason="py-spy is not installed"),
     pytest.mark.skipif(not has_compiler(), reason="the stand-in NVML is C, and there is no compiler here"),
 ]

@@ -54,6 +54,7 @@ def test_a_profile_is_measured_in_pairs_on_the_same_samples_with_the_same_loss(p
 
 
 @pytest.mark.train
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_a_stop_keeps_what_was_measured_and_leaves_no_process(profile: Path, number: signal.Signals) -> None:
     (profile.parent / "tmp").mkdir()

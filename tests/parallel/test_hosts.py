@@ -17,7 +17,7 @@ from tests.parallel.hosts import ADDRESSES, Hosts, two_hosts
 from tests.parallel.together import finish, furthest, overrides, steps
 from tests.runner.tiny import make_run, outcome, train
 
-pytestmark = pytest.mark.train
+pytestmark = [pytest.mark.train, pytest.mark.long]
 
 TIMEOUT_S = 12
 

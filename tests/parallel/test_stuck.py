@@ -16,7 +16,7 @@ from tests.parallel.test_ranks_trouble import LOSS, NAN
 from tests.parallel.together import finish, overrides, start, steps
 from tests.runner.tiny import events, make_run, outcome
 
-pytestmark = pytest.mark.train
+pytestmark = [pytest.mark.train, pytest.mark.long]
 
 TIMEOUT_S = 10
 FOR_EVER = "import time; time.sleep(100000)"

@@ -19,6 +19,7 @@ DEEP: dict[str, dict[str, Any]] = {
     "bert": SMALL, "roberta": SMALL, "xlm-roberta": SMALL, "camembert": SMALL, "electra": {**SMALL, "embedding_size": 16},
     "deberta-v2": {**SMALL, "relative_attention": True, "position_buckets": 8, "norm_rel_ebd": "layer_norm", "share_att_key": True,
                    "pos_att_type": ["p2c", "c2p"], "position_biased_input": False, "type_vocab_size": 0},
+    "ernie": SMALL, "gemma": {**SMALL, "head_dim": 16, "num_key_value_heads": 1},
     "distilbert": {"vocab_size": 400, "dim": 32, "n_layers": 9, "n_heads": 2, "hidden_dim": 64},
     "gpt2": {"vocab_size": 400, "n_embd": 32, "n_layer": 9, "n_head": 2},
     "llama": SMALL, "mistral": {**SMALL, "num_key_value_heads": 1}, "qwen2": {**SMALL, "num_key_value_heads": 2},
@@ -34,7 +35,9 @@ def both_ways(kind: str, **changes: Any) -> tuple[dict[str, Any], dict[str, Any]
     """Return what the shallow models give and what the whole model gives."""
     from runner.child.trace_memory import trace
 
-    task = "causal-lm" if kind in ("gpt2", "llama", "mistral", "qwen2", "qwen3") else "classification"
+    task = (
+        "causal-lm" if kind in ("gpt2", "gemma", "llama", "mistral", "qwen2", "qwen3") else "classification"
+    )
     request = {**STEP, "config": {"model_type": kind, **DEEP[kind]}, "task": task, **changes}
     rows = [trace(request, 4), trace({**request, "whole": True}, 4)]
     for row in rows:

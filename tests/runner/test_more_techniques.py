@@ -106,6 +106,7 @@ def test_a_function_that_cannot_be_used_is_said(
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler on the CPU")
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_compiled_model_learns_the_same_and_is_saved_under_its_own_names(tmp_path: Path) -> None:
     common = ["model.dropout=0.0", "train.steps=6", "train.bucketing=false"]
     compiled = make_run(tmp_path, [*common, "train.compile=true"], "compiled")

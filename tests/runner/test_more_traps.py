@@ -116,7 +116,7 @@ def test_shapes_are_dynamic_for_the_compiler_from_the_first_step(
         return model
 
     monkeypatch.setattr(torch, "compile", note)
-    built(make_run(tmp_path, ["train.compile=true"]))
+    built(make_run(tmp_path, ["train.compile=true"])).engine.compile()
     assert asked == [{"dynamic": True}]
 
 
