@@ -38,7 +38,7 @@ mypy
 lint-imports
 # Many tests wait for processes of theirs: more of them than cores run at a time.
 python -m pytest -q -n 4 -m "not train and not long" --cov --cov-report= "${@:2}"
-if [ "$part" = all ]; then
-    python -m pytest -q -n 3 --dist loadfile -m "train and not long" --cov --cov-append --cov-report= "${@:2}"
-fi
 python -m coverage report --skip-covered --fail-under="${COVERAGE_FLOOR:-70}" | tail -n 40
+if [ "$part" = all ]; then
+    python -m pytest -q -n 3 --dist loadfile -m "train and not long" "${@:2}"
+fi
