@@ -48,6 +48,11 @@ class HandedSignals:
         while self._kept:
             self._hand_on(started, watcher, self._kept.pop(0))
 
+    @property
+    def came(self) -> bool:
+        """Somebody has asked the command to stop."""
+        return self._count > 0
+
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._count += 1
         if self._started is not None and self._watcher is not None:

@@ -44,7 +44,7 @@ def begin(
         watcher = RunWatcher(started.run)
         signals.answer_for(started, watcher)
         if detach:
-            return detached(started, watcher)
+            return detached(started, watcher, signals)
         with beside(started):
             return attach(started, watcher, set_line)
 
@@ -181,10 +181,14 @@ def _last_lines(started: StartedRun) -> list[str]:
     return text.splitlines()[-12:]
 
 
-def detached(started: StartedRun, watcher: RunWatcher) -> int:
-    """Return once the command has survived its first moments; else say how it ended."""
+def detached(started: StartedRun, watcher: RunWatcher, signals: HandedSignals) -> int:
+    """Return once the command has survived its first moments; else, and where it was asked to stop, say how it ended."""
     end = time.monotonic() + EARLY_DEATH_S
-    while started.process.poll() is None and time.monotonic() < end and not watcher.poll().finished:
+    while (
+        started.process.poll() is None
+        and (signals.came or time.monotonic() < end)
+        and not watcher.poll().finished
+    ):
         time.sleep(0.05)
     watcher.poll()
     code = int(watcher.state.finished.get("exit_code") or exit_status(started.process.returncode or 0))

@@ -68,6 +68,14 @@ class Shell:
             argv, cwd=self.folder, env=self.environ, capture_output=True, text=True, timeout=60, check=True
         ).stdout  # fmt: skip
 
+    def delay_supervisor(self, seconds: float) -> None:
+        """Let the supervisor's interpreter start only after so long, as from a dead disk."""
+        (self.folder / "site").mkdir()
+        (self.folder / "site" / "sitecustomize.py").write_text(
+            f"import os, time\nif os.getcwd().endswith('stacks'):\n    time.sleep({seconds})\n"
+        )
+        self.environ["PYTHONPATH"] = f"{self.folder / 'site'}:{self.environ['PYTHONPATH']}"
+
     @property
     def one(self) -> RunDir:
         return RunDir(self.folder / "one")
