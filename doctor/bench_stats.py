@@ -19,8 +19,8 @@ LEAST_FOR_RANKS = 6
 """With five pairs no rank interval reaches 95 %."""
 LEAST_PAIRS = 3
 
-# Two-sided 95 % quantiles of Student's t for 2, 3, 4 degrees of freedom (any table).
-_T95 = {3: 4.3027, 4: 3.1824, 5: 2.7764}
+T95 = {2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 6: 2.4469, 7: 2.3646, 8: 2.3060, 9: 2.2622}
+"""Two-sided 95 % quantiles of Student's t, by degrees of freedom (any table)."""
 
 Method = Literal["signed-rank", "t", "none"]
 
@@ -60,7 +60,7 @@ def interval_of(ratios: Sequence[float]) -> Interval:
     if len(logs) < LEAST_PAIRS:
         return Interval(ratio=math.exp(middle), pairs=len(logs))
     mean = statistics.fmean(logs)
-    half = _T95[len(logs)] * statistics.stdev(logs) / math.sqrt(len(logs))
+    half = T95[len(logs) - 1] * statistics.stdev(logs) / math.sqrt(len(logs))
     return Interval(
         ratio=math.exp(middle), low=math.exp(min(mean - half, middle)), high=math.exp(max(mean + half, middle)),
         pairs=len(logs), coverage=WANTED, method="t",

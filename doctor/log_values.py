@@ -77,8 +77,8 @@ def sorted_values(pairs: dict[str, Any]) -> tuple[dict[str, float], dict[str, fl
     values: dict[str, float] = {}
     evaluation: dict[str, float] = {}
     done: int | None = None
-    for raw, item in pairs.items():
-        name, value = _plain_name(raw), number_in(item)
+    entries = [(_plain_name(raw), number_in(item)) for raw, item in pairs.items()]
+    for name, value in entries:
         if value is None:
             continue
         if name in _STEP_NAMES:
@@ -91,7 +91,7 @@ def sorted_values(pairs: dict[str, Any]) -> tuple[dict[str, float], dict[str, fl
             values.setdefault("grad_norm", value)
         elif (hit := _EVALUATION.match(name)) and hit[1] not in _TIMES:
             evaluation[hit[1]] = value
-    plain = {_plain_name(raw): number_in(item) for raw, item in pairs.items()}
+    plain = dict(entries)
     rows = rows_evaluated(plain.get("eval_runtime"), plain.get("eval_samples_per_second"))
     if evaluation and rows is not None:
         evaluation["samples"] = rows

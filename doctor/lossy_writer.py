@@ -41,12 +41,16 @@ class LossyWriter:
         self.write("note", level=level, text=text, **({"file": file} if file else {}))
 
     def complain(self, line: str) -> None:
-        """Say a line on stderr, which may lie on the same full disk."""
-        with contextlib.suppress(OSError):
-            print(f"{self._source}:", line, file=sys.stderr, flush=True)  # noqa: T201
+        complain(self._source, line)
 
     def close(self) -> None:
         self._writer.close()
+
+
+def complain(source: str, line: str) -> None:
+    """Say a line on stderr, which may lie on the same full disk."""
+    with contextlib.suppress(OSError):
+        print(f"{source}:", line, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def plain(value: Any) -> Any:

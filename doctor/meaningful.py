@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from doctor.bench_stats import T95
 from runner.events import number
 from runner.state import Curve, RunState
 
@@ -18,8 +19,6 @@ BLOCKS = 10
 LEAST_BLOCKS = 5
 LAST_SHARE = 0.25
 """Of the steps that both made: there the curves have come as far as they will."""
-# Two-sided 95 %, by degrees of freedom 4 to 9.
-_STUDENT = {4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 _NORMAL = 1.96
 
 _IS_SHARE = re.compile(r"(?:^|_)(?:accuracy|acc|top_?\d+)$", re.IGNORECASE)
@@ -86,7 +85,7 @@ def weigh_curves(name: str, a: Curve, b: Curve) -> Weighed | None:
         return None
     mean = statistics.fmean(differences)
     error = statistics.stdev(differences) / math.sqrt(len(differences))
-    return Weighed(name, mean, _better(name, mean), _STUDENT[len(pairs) - 1] * error, None, begin, last)
+    return Weighed(name, mean, _better(name, mean), T95[len(pairs) - 1] * error, None, begin, last)
 
 
 def _block_means(a: Curve, b: Curve, begin: float, last: float) -> Iterator[tuple[float, float]]:

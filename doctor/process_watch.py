@@ -104,7 +104,7 @@ class ProcessWatcher:
     def settle(self) -> None:
         """Wait until there is something to show: one window of stacks and two looks at the CPU."""
         self.poll()
-        while self._stacks.is_looking and self.alive and not self._is_kernels:
+        while self._stacks.is_looking and self.alive:
             time.sleep(0.1)
             self._look_at_stacks()
             self.alive = is_alive(self.pid, self._start_ticks)

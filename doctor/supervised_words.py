@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from doctor.callback_events import size_of
 from doctor.ended import Ended, Note, notes_of
+from doctor.lossy_writer import complain
 from doctor.machine import load_snapshot
 from doctor.model import Snapshot
 from runner.events import EventWriter
 from runner.rundir import RunDir
-from runner.text import Text, t
+from runner.text import t
 
 TAIL_BYTES = 64 << 10
 
@@ -45,7 +44,7 @@ class SupervisedWords:
         try:
             return load_snapshot(self._run.snapshot)
         except (OSError, ValueError) as error:
-            _complain(f"{self._run.snapshot}: {error}")
+            complain("supervisor", f"{self._run.snapshot}: {error}")
             return None
 
     def log_tail(self, begin: int) -> tuple[str, int]:
@@ -58,25 +57,16 @@ class SupervisedWords:
                     lines += file.read(min(1 << 20, start - file.tell())).count(b"\n")
                 text = file.read().decode("utf-8", "replace")
         except OSError as error:
-            _complain(f"{self._run.trainer_log}: {error}")
+            complain("supervisor", f"{self._run.trainer_log}: {error}")
             return "", 0
         return text.replace("\r\n", "\n").replace("\r", "\n"), lines
 
     def note(self, note: Note) -> None:
-        self.write("note", None, level=note.level, text=_plain(note.text), **note.data)
+        self.write("note", None, level=note.level, text=msgspec.to_builtins(note.text), **note.data)
 
     def write(self, kind: str, step: int | None, **data: Any) -> None:
         """Append one event; a full disk loses it and stops nothing."""
         try:
             self.writer.write(kind, step, **data)
         except OSError as error:
-            _complain(f"{self.writer.path}: {error}")
-
-
-def _plain(text: Text) -> Any:
-    return msgspec.to_builtins(text)
-
-
-def _complain(line: str) -> None:
-    with suppress(OSError):  # supervisor.log lies on the same full disk
-        print("supervisor:", line, file=sys.stderr, flush=True)  # noqa: T201
+            complain("supervisor", f"{self.writer.path}: {error}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,22 @@ def run_with(tmp_path: Path, trouble: str, *more: str, at: int = 8) -> RunDir:
     (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble=trouble, at=at))
     settings = overrides("train.lr=3e-4", "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"', *more)
     return make_run(tmp_path, settings)
+
+
+def stopped_and_through(tmp_path: Path, settings: Sequence[str]) -> tuple[RunDir, RunDir]:
+    """Return a run of two processes that was stopped and went on, and one that never was; their weights are the same bits.
+
+    ``settings`` name the loss ``trouble_loss:loss``.
+    """
+    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble=SIGNAL, at=13))
+    run = make_run(tmp_path, settings)
+    assert train_ranks(run, 2) == [143, 143], outcome(run)
+    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble="pass", at=0))
+    assert train_ranks(run, 2, resume=True) == [0, 0], outcome(run)
+    through = make_run(tmp_path, settings, "through")
+    assert train_ranks(through, 2) == [0, 0]
+    assert furthest(run.final, through.final) == 0.0
+    return run, through
 
 
 def test_a_nan_on_one_process_ends_all_of_them_before_the_update(tmp_path: Path) -> None:

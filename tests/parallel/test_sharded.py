@@ -8,7 +8,7 @@ import pytest
 import transformers
 
 from tests.parallel.test_ranks_train import assert_same_training
-from tests.parallel.test_ranks_trouble import LOSS, SIGNAL
+from tests.parallel.test_ranks_trouble import stopped_and_through
 from tests.parallel.together import furthest, overrides, train_ranks
 from tests.runner.tiny import make_run, outcome, train
 
@@ -39,16 +39,5 @@ def test_tied_weights_are_stored_once_and_found_again(tmp_path: Path) -> None:
 
 
 def test_parts_go_on_to_the_bit(tmp_path: Path) -> None:
-    def settings() -> list[str]:
-        return [
-            *overrides("train.lr=3e-4", "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"', FSDP)
-        ]
-
-    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble=SIGNAL, at=13))
-    run = make_run(tmp_path, settings())
-    assert train_ranks(run, 2) == [143, 143], outcome(run)
-    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble="pass", at=0))
-    assert train_ranks(run, 2, resume=True) == [0, 0], outcome(run)
-    through = make_run(tmp_path, settings(), "through")
-    assert train_ranks(through, 2) == [0, 0]
-    assert furthest(run.final, through.final) == 0.0
+    settings = overrides("train.lr=3e-4", "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"', FSDP)
+    stopped_and_through(tmp_path, settings)

@@ -11,7 +11,7 @@ import safetensors.torch
 from runner.events import read_events
 from runner.rundir import RunDir
 from tests.parallel.test_ranks_train import assert_same_training
-from tests.parallel.test_ranks_trouble import LOSS, NAN, SIGNAL
+from tests.parallel.test_ranks_trouble import LOSS, NAN, stopped_and_through
 from tests.parallel.together import furthest, overrides, steps, train_ranks
 from tests.runner.tiny import events, make_run, outcome, train
 
@@ -83,25 +83,12 @@ def test_adapters_on_parts_go_with(tmp_path: Path, more: list[str]) -> None:
 def test_adapters_on_parts_go_on_to_the_bit(tmp_path: Path) -> None:
     pytest.importorskip("peft", reason="peft is not installed")
 
-    def settings() -> list[str]:
-        return [
-            *overrides(
-                "train.lr=3e-3",
-                "train.micro_batch_size=2",
-                'train.loss="trouble_loss:loss"',
-                FSDP,
-                lora(True),
-            )
-        ]
-
-    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble=SIGNAL, at=13))
-    run = make_run(tmp_path, settings())
-    assert train_ranks(run, 2) == [143, 143], outcome(run)
-    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble="pass", at=0))
-    assert train_ranks(run, 2, resume=True) == [0, 0], outcome(run)
-    through = make_run(tmp_path, settings(), "through")
-    assert train_ranks(through, 2) == [0, 0]
-    assert furthest(run.final, through.final) == 0.0
+    run, through = stopped_and_through(
+        tmp_path,
+        overrides(
+            "train.lr=3e-3", "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"', FSDP, lora(True)
+        ),
+    )
     assert furthest_adapter(run.final / "adapter", through.final / "adapter") == 0.0
 
 
@@ -160,18 +147,9 @@ LOWER = {"copies in bf16": (DDP, "bf16"), "parts in bf16": (FSDP, "bf16"), "part
 def test_lower_precision_stays_finite_and_near_and_goes_on_to_the_bit(
     tmp_path: Path, strategy: str, precision: str
 ) -> None:
-    def settings() -> list[str]:
-        return [*overrides("train.lr=3e-4", "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"', strategy,
-                           f'train.precision="{precision}"')]  # fmt: skip
-
-    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble=SIGNAL, at=13))
-    run = make_run(tmp_path, settings())
-    assert train_ranks(run, 2) == [143, 143], outcome(run)
-    (tmp_path / "trouble_loss.py").write_text(LOSS.format(trouble="pass", at=0))
-    assert train_ranks(run, 2, resume=True) == [0, 0], outcome(run)
-    through = make_run(tmp_path, settings(), "through")
-    assert train_ranks(through, 2) == [0, 0]
-    assert furthest(run.final, through.final) == 0.0
+    settings = overrides("train.lr=3e-4", "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"', strategy,
+                         f'train.precision="{precision}"')  # fmt: skip
+    _, through = stopped_and_through(tmp_path, settings)
     assert all(math.isfinite(step["loss"]) for step in steps(through))
     full = make_run(tmp_path, overrides("train.lr=3e-4", "train.micro_batch_size=2"), "fp32")
     assert train(full) == 0
