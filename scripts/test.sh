@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up .venv with what the tests need and passes them: the fast part (lint, types, imports, unit) first.
-#   scripts/test.sh                everything but the two below
-#   scripts/test.sh fast           without the tests that train
+#   scripts/test.sh                everything but `long` and `deepspeed`
+#   scripts/test.sh fast           that, without the tests that train
 #   scripts/test.sh long           hangs and bottlenecks staged with real waits, and what takes minutes: on a machine that does nothing else
 #   scripts/test.sh deepspeed      ZeRO 1, 2 and 3: installs DeepSpeed into .venv and takes it out again
 set -euo pipefail
