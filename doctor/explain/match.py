@@ -51,8 +51,8 @@ class Match(Record, frozen=True):
 
 SUBJECTS = (
     "gpu", "devices", "containers", "cuda_libraries", "communication", "memory", "packages", "imports", "hugging_face",
-    "models", "model_files", "training", "shapes", "data", "text_files", "building", "compiling", "network",
-    "processes",
+    "models", "own_code", "model_files", "serving", "llama_factory", "training", "shapes", "data", "text_files", "building",
+    "compiling", "windows", "mirrors", "hubs", "network", "shells", "processes",
 )  # fmt: skip
 """The modules of the table, most specific first."""
 

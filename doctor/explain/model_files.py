@@ -1,29 +1,11 @@
-"""Patterns of what a model brings along and leaves behind: its own code, tokenizer files, weights, what is saved of it."""
+"""Patterns of what a model brings along and leaves behind: tokenizer files, weights, what is saved of it."""
 
 from __future__ import annotations
 
 from doctor.explain.match import Pattern
 from doctor.model import t
 
-_CODE_IS_OLDER = t(
-    "The model's own code (trust_remote_code) was written for an older transformers than the one that runs it."
-)
-
 PATTERNS: tuple[Pattern, ...] = (
-    # AttributeError: 'DynamicCache' object has no attribute 'get_max_length'. Did you mean: 'get_seq_length'?
-    Pattern(
-        id="remote-code-cache",
-        regex=r"'DynamicCache' object has no attribute '(?:seen_tokens|get_max_length|get_usable_length)'",
-        meaning=_CODE_IS_OLDER,
-        advice=t("Leave trust_remote_code out where transformers has this model by now; else download the model's files again, or `python -m pip install 'transformers<4.49'`."),
-    ),
-    # TypeError: ChatGLMTokenizer._pad() got an unexpected keyword argument 'padding_side'
-    Pattern(
-        id="remote-code-padding",
-        regex=r"_pad\(\) got an unexpected keyword argument 'padding_side'",
-        meaning=_CODE_IS_OLDER,
-        advice=t("Download the model's files again (the authors have mended most), or `python -m pip install 'transformers<4.45'`."),
-    ),
     # Exception: data did not match any variant of untagged enum ModelWrapper at line 1251012 column 3
     Pattern(
         id="tokenizer-file-newer",

@@ -1,4 +1,4 @@
-"""Patterns of loading models: names, access, files, types that an older transformers does not know; and of serving them."""
+"""Patterns of loading models: names, access, files, types that an older transformers does not know."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # Cannot access gated repo for url https://huggingface.co/meta-llama/Llama-2-7b/resolve/main/config.json.
     Pattern(
         id="gated-model",
-        regex=r"Cannot access gated repo for url \S*?huggingface\.co/(?P<model>[\w.-]+/[\w.-]+)|You are trying to access a gated repo|GatedRepoError",
+        regex=r"Cannot access gated repo for url https?://[^/\s]+/(?P<model>[\w.-]+/[\w.-]+)|You are trying to access a gated repo|GatedRepoError",
         meaning=t("The model {model} is behind a licence: it must be accepted, and the download needs your token.", model="?"),
         advice=t("Accept it on the model's page, then `hf auth login` or HF_TOKEN; or take the same model from ModelScope."),
         confirms=("pod-variables-missing-over-ssh",),
@@ -99,7 +99,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # ValueError: Your setup doesn't support bf16/gpu. You need torch>=1.10, using Ampere GPU with cuda>=11.0
     Pattern(
         id="bf16-unsupported",
-        regex=r"Your setup doesn't support bf16/gpu|bf16 mixed precision requires|fp16 mixed precision requires a (?:GPU|device)|Bfloat16 is only supported on GPUs with compute capability",
+        regex=r"Your setup doesn't support bf16/gpu|bf16 mixed precision requires|fp16 mixed precision requires a (?:GPU|device)",
         meaning=t("The precision asked for is not to be had here: the card is older than Ampere (compute capability 8.0), or torch sees no card at all."),
         advice=t("On V100, T4 and RTX 20: fp16 with loss scaling. Where the card is newer, torch does not see it: `doctor check`."),
         confirms=("no-gpu-visible", "torch-cpu-only-build", "driver-too-old-for-torch-cuda"),
@@ -107,33 +107,9 @@ PATTERNS: tuple[Pattern, ...] = (
     # RuntimeError: FlashAttention only support fp16 and bf16 data type
     Pattern(
         id="flash-attn-type",
-        regex=r"FlashAttention only supports? fp16 and bf16 data type|Flash Attention 2(?:\.0)? only supports torch\.float16 and torch\.bfloat16",
+        regex=r"FlashAttention only supports? fp16 and bf16 data type",
         meaning=t("FlashAttention works on fp16 and bf16 only, and the model is in fp32."),
         advice=t("dtype=torch.bfloat16 (or float16) in from_pretrained, or train under autocast; else attn_implementation='sdpa'."),
-    ),
-    # ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.
-    Pattern(
-        id="kv-cache",
-        regex=r"No available memory for the cache blocks|max seq len \((?P<length>\d+)\) is larger than the maximum number of tokens that can be stored in KV cache|To serve at least one request with the models?'s max seq len",
-        meaning=t("vLLM: beside the weights no room is left for the cache of even one sequence of the full length."),
-        advice=t("A smaller --max-model-len first; then more --gpu-memory-utilization, more cards (--tensor-parallel-size), or quantised weights."),
-        confirms=("vram-held-by-process", "orphan-process-holds-vram", "vram-mostly-used"),
-    ),
-    # ValueError: Free memory on device cuda:0 (3.25/23.43 GiB) on startup is less than desired GPU memory utilization (0.96, 22.49 GiB).
-    Pattern(
-        id="vllm-memory-taken",
-        regex=r"Free memory on device[^\n(]*\((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on startup is less than desired GPU memory utilization",
-        meaning=t("vLLM wants its share of the card at once, and only {free} of {total} GiB are free: another process holds the rest.", free="?", total="?"),
-        advice=t("`doctor check` names who holds it; end that, or lower --gpu-memory-utilization."),
-        confirms=("vram-held-by-process", "orphan-process-holds-vram", "gpu-processes-hidden-by-pid-namespace", "vram-mostly-used"),
-    ),
-    # RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}
-    Pattern(
-        id="vllm-engine",
-        regex=r"Engine core initialization failed|EngineCore failed to start",
-        meaning=t("vLLM's engine process ended while starting. This is not the error itself: it stands further up, in the first traceback of EngineCore."),
-        advice=t("Search upwards for `EngineCore` and its last line; hand that part to `doctor explain`. With nothing there: memory or the driver, so `doctor check`."),
-        confirms=("vram-held-by-process", "driver-too-old-for-torch-cuda", "gpu-arch-not-in-torch-build", "shm-too-small"),
     ),
     # NotImplementedError: Cannot copy out of meta tensor; no data!
     Pattern(
