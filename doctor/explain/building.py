@@ -9,7 +9,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.
     Pattern(
         id="cuda-home",
-        regex=r"CUDA_HOME (?:environment variable is not set|does not exist)|nvcc: (?:command )?not found|No such file or directory: '[^'\n]*/bin/nvcc'",
+        regex=r"CUDA_HOME (?:environment variable is not set|does not exist)|nvcc: (?:command )?not found|nvcc[:：] ?未找到命令|No such file or directory: '[^'\n]*/bin/nvcc'",
         meaning=t("Something wants to compile CUDA code, and there is no CUDA toolkit (nvcc) here. Running torch needs none."),
         advice=t(
             "Install a prebuilt wheel of that package for your torch; else an image with the toolkit (`-devel`) of torch's CUDA, and CUDA_HOME=/usr/local/cuda."

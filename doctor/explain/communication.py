@@ -43,10 +43,10 @@ PATTERNS: tuple[Pattern, ...] = (
         confirms=("nccl-interface-missing",),
         hides=("nccl-error",),
     ),
-    # The server socket has failed to listen on any local network address. ... EADDRINUSE / Address already in use
+    # The server socket has failed to listen on any local network address. ... EADDRINUSE / Address already in use   |   OSError: [WinError 10048] 通常每个套接字地址(协议/网络地址/端口)只允许使用一次。
     Pattern(
         id="port-in-use",
-        regex=r"EADDRINUSE|Address already in use",
+        regex=r"EADDRINUSE|Address already in use|地址已在使用|\[WinError 10048\]",
         meaning=t(
             "The port is taken: an earlier run is still alive, or another one uses the same MASTER_PORT."
         ),

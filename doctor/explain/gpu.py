@@ -60,7 +60,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # RuntimeError: Found no NVIDIA driver on your system.
     Pattern(
         id="no-driver",
-        regex=r"Found no NVIDIA driver on your system|NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver|\bnvidia-smi: command not found",
+        regex=r"Found no NVIDIA driver on your system|NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver|\bnvidia-smi: command not found|\bnvidia-smi[:：] ?未找到命令",
         meaning=t(
             "No NVIDIA driver is reachable from here: the machine was started without a card, the container without the GPU, or the module is not loaded."
         ),

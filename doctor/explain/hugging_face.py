@@ -149,11 +149,13 @@ PATTERNS: tuple[Pattern, ...] = (
     # OSError: We couldn't connect to 'https://huggingface.co' to load this file
     Pattern(
         id="hub-unreachable",
-        regex=r"couldn't connect to 'https://\S+' to load|LocalEntryNotFoundError|MaxRetryError.*huggingface|Network is unreachable|ConnectionError.*huggingface|outgoing traffic has been disabled",
+        regex=r"couldn't connect to 'https://\S+' to load|LocalEntryNotFoundError|MaxRetryError.*huggingface|HTTPSConnectionPool\(host='(?:[\w.-]*huggingface\.co|[\w.-]*\bhf\.co|hf-mirror\.com)', port=443\): Max retries exceeded|Network is unreachable|ConnectionError.*huggingface|outgoing traffic has been disabled",
         meaning=t("The model hub cannot be reached from here, and the files are not in the cache."),
         advice=t(
             "In mainland China set HF_ENDPOINT to a mirror before Python starts (AutoDL: `source /etc/network_turbo`), or copy the model folder over."
         ),
         confirms=("platform-proxy-there", "hub-endpoint-invalid", "hub-offline", "mirror-with-xet"),
+        hides=("index-timeout", "tls-cut"),
+        cleared_by=r"100%\|[█#]",
     ),
 )

@@ -77,7 +77,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # RuntimeError: DataLoader worker (pid 4242) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory.
     Pattern(
         id="shm-bus-error",
-        regex=r"killed by signal: Bus error|out of shared memory|unable to (?:open|write to) (?:shared memory object|file </torch_)|^Bus error",
+        regex=r"killed by signal: Bus error|out of shared memory|unable to (?:open|write to) (?:shared memory object|file </torch_)|^Bus error|^总线错误",
         meaning=t(
             "/dev/shm is full: loader workers hand batches over through it, and containers get 64 MB by default."
         ),
@@ -113,10 +113,10 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("Run once with num_workers=0 to see the true error."),
         confirms=("cgroup-memory-below-host", "process-killed-for-memory", "shm-too-small"),
     ),
-    # exit code 137   |   exitcode  : -9 (pid: 4242)   |   Killed
+    # exit code 137   |   exitcode  : -9 (pid: 4242)   |   Killed   |   已杀死   |   run.sh: line 12: 23456 Killed                  python train.py
     Pattern(
         id="exit-137",
-        regex=r"exit(?:ed with)?[ _]?(?:code|status)[ \t]*[:=]?[ \t]*(?:137|-9)\b|\bOOMKilled\b|^Killed$|[Ss]ignal 9 \(SIGKILL\)",
+        regex=r"exit(?:ed with)?[ _]?(?:code|status)[ \t]*[:=]?[ \t]*(?:137|-9)\b|\bOOMKilled\b|^Killed$|: line \d+:[ \t]+\d+ Killed\b|^已杀死[ \t\r]*$|\d[ \t]+已杀死[ \t]|[Ss]ignal 9 \(SIGKILL\)",
         meaning=t(
             "The process was killed from outside (SIGKILL): by the kernel for memory, by the platform, or by a person."
         ),
@@ -139,7 +139,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # RuntimeError: [enforce fail at alloc_cpu.cpp:118] . DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096000000 bytes.
     Pattern(
         id="cpu-oom",
-        regex=r"DefaultCPUAllocator: (?:can't allocate memory|not enough memory): you tried to allocate (?P<bytes>\d+) bytes|OSError: \[Errno 12\] Cannot allocate memory|^MemoryError",
+        regex=r"DefaultCPUAllocator: (?:can't allocate memory|not enough memory): you tried to allocate (?P<bytes>\d+) bytes|OSError: \[Errno 12\] Cannot allocate memory|^MemoryError|无法分配内存",
         meaning=t("Host memory ran out."),
         advice=t("Stream or memory-map the data, use fewer workers, or rent more memory."),
         confirms=("cgroup-memory-below-host",),
@@ -154,10 +154,10 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
         confirms=("open-files-limit-low",),
     ),
-    # OSError: [Errno 28] No space left on device
+    # OSError: [Errno 28] No space left on device   |   cp: 写入 'model.safetensors' 时出错: 设备上没有空间
     Pattern(
         id="disk-full",
-        regex=r"No space left on device|\[Errno 28\]",
+        regex=r"No space left on device|\[Errno 28\]|设备上没有空间|磁盘空间不足",
         meaning=t("A disk is full, or out of inodes. With 'torch_' or 'shm' in the path it is /dev/shm."),
         advice=t("`df -h; df -i` show which; move caches and checkpoints to the data disk."),
         confirms=(
@@ -171,7 +171,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # OSError: [Errno 122] Disk quota exceeded
     Pattern(
         id="quota",
-        regex=r"Disk quota exceeded|\[Errno 122\]",
+        regex=r"Disk quota exceeded|\[Errno 122\]|超出磁盘限额",
         meaning=t("Your quota on that file system is used up, even where df shows free space."),
         advice=t(
             "Delete old checkpoints there, or write elsewhere; `quota -s` or the platform's panel shows the quota."
@@ -181,7 +181,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # OSError: [Errno 30] Read-only file system
     Pattern(
         id="read-only",
-        regex=r"Read-only file system",
+        regex=r"Read-only file system|只读文件系统",
         meaning=t("The target lies on a file system that cannot be written."),
         advice=t("Write to another folder; a disk that turned read-only by itself is failing."),
     ),

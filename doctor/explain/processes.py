@@ -14,6 +14,12 @@ def _ended_with(signal: int) -> str:
     )
 
 
+def _chinese(*words: str) -> str:
+    """Return the pattern of an end as a shell under a Chinese locale writes it, with the bar to the next branch."""
+    # 段错误 (核心已转储)   |   train.sh: 行 3:  4242 段错误               (核心已转储) python train.py
+    return "".join(rf"(?:^|\d[ \t]+){word}(?:[ \t]*\((?:核心已转储|吐核)\)|[ \t\r]*$)|" for word in words)
+
+
 PATTERNS: tuple[Pattern, ...] = (
     # torch.distributed.elastic.multiprocessing.api.SignalException: Process 1292490 got signal: 1   |   Received 1 death signal, shutting down workers
     Pattern(
@@ -26,19 +32,19 @@ PATTERNS: tuple[Pattern, ...] = (
         confirms=("session-ends-with-ssh",),
         hides=("child-failed", "terminated"),
     ),
-    # torch.distributed.elastic.multiprocessing.api.SignalException: Process 4242 got signal: 15   |   exitcode  : -15 (pid: 4242)   |   Terminated
+    # torch.distributed.elastic.multiprocessing.api.SignalException: Process 4242 got signal: 15   |   exitcode  : -15 (pid: 4242)   |   Terminated   |   已终止
     Pattern(
         id="terminated",
-        regex=r"SignalException: Process \d+ got signal: 15\b|Received 15 death signal|^Terminated$|" + _ended_with(15),
+        regex=r"SignalException: Process \d+ got signal: 15\b|Received 15 death signal|^Terminated$|" + _chinese("已终止") + _ended_with(15),
         meaning=t(
             "The process was asked to stop (SIGTERM): by a scheduler or the platform, by a person, or by the launcher because another rank failed first."
         ),
         advice=t("With several ranks, look for the first error above; else for a time limit or a preemption of the job."),
     ),
-    # Segmentation fault (core dumped)   |   Fatal Python error: Segmentation fault   |   exitcode  : -11 (pid: 4242)   |   Signal 11 (SIGSEGV) received by PID 4242
+    # Segmentation fault (core dumped)   |   段错误 (核心已转储)   |   Fatal Python error: Segmentation fault   |   exitcode  : -11 (pid: 4242)   |   Signal 11 (SIGSEGV) received by PID 4242
     Pattern(
         id="segmentation-fault",
-        regex=r"Segmentation fault(?: \(core dumped\))?[ \t\r]*$|Fatal Python error: Segmentation fault|[Ss]ignal 11 \(SIGSEGV\)|" + _ended_with(11),
+        regex=r"Segmentation fault(?: \(core dumped\))?[ \t\r]*$|Fatal Python error: Segmentation fault|[Ss]ignal 11 \(SIGSEGV\)|" + _chinese("段错误") + _ended_with(11),
         meaning=t(
             "The process crashed in native code (SIGSEGV): usually a compiled package that does not fit torch, two copies of one library, or a broken install. Python has no traceback of it."
         ),
@@ -55,10 +61,10 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
         hides=("child-failed",),
     ),
-    # Floating point exception (core dumped)   |   failed (exitcode: -8) local_rank: 0 (pid: 69053) of binary: /root/miniconda3/bin/python
+    # Floating point exception (core dumped)   |   浮点数例外 (核心已转储)   |   failed (exitcode: -8) local_rank: 0 (pid: 69053) of binary: /root/miniconda3/bin/python
     Pattern(
         id="floating-point-exception",
-        regex=r"Floating point exception(?: \(core dumped\))?[ \t\r]*$|[Ss]ignal 8 \(SIGFPE\)|" + _ended_with(8),
+        regex=r"Floating point exception(?: \(core dumped\))?[ \t\r]*$|[Ss]ignal 8 \(SIGFPE\)|" + _chinese("浮点数例外", "浮点异常") + _ended_with(8),
         meaning=t(
             "The process crashed in a division in native code (SIGFPE): a library that does not know this card or this CPU, never your own arithmetic in Python."
         ),
@@ -68,18 +74,18 @@ PATTERNS: tuple[Pattern, ...] = (
         confirms=("nvidia-wheel-version-drift", "ld-library-path-shadows-bundled-cuda"),
         hides=("child-failed",),
     ),
-    # Illegal instruction (core dumped)   |   exitcode  : -4 (pid: 4242)
+    # Illegal instruction (core dumped)   |   非法指令 (核心已转储)   |   exitcode  : -4 (pid: 4242)
     Pattern(
         id="illegal-instruction",
-        regex=r"Illegal instruction(?: \(core dumped\))?[ \t\r]*$|[Ss]ignal 4 \(SIGILL\)|" + _ended_with(4),
+        regex=r"Illegal instruction(?: \(core dumped\))?[ \t\r]*$|[Ss]ignal 4 \(SIGILL\)|" + _chinese("非法指令") + _ended_with(4),
         meaning=t("A package was compiled for a newer CPU than this one, or than this virtual machine shows."),
         advice=t("`python -X faulthandler SCRIPT` names the package; install its generic build, or build it on this machine."),
         hides=("child-failed",),
     ),
-    # Aborted (core dumped)   |   exitcode  : -6 (pid: 4242)   |   Signal 6 (SIGABRT) received by PID 4242
+    # Aborted (core dumped)   |   已放弃 (核心已转储)   |   exitcode  : -6 (pid: 4242)   |   Signal 6 (SIGABRT) received by PID 4242
     Pattern(
         id="aborted",
-        regex=r"Aborted \(core dumped\)[ \t\r]*$|^Aborted$|[Ss]ignal 6 \(SIGABRT\)|" + _ended_with(6),
+        regex=r"Aborted \(core dumped\)[ \t\r]*$|^Aborted$|[Ss]ignal 6 \(SIGABRT\)|" + _chinese("已放弃", "已中止") + _ended_with(6),
         meaning=t(
             "The process ended itself (SIGABRT) after an error in native code: a CUDA error in a thread, a failed assertion, a NCCL watchdog."
         ),
@@ -121,11 +127,11 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("`doctor stacks PID` shows where the workers wait; run once with num_workers=0."),
         confirms=("data-on-network-mount", "data-on-slow-disk", "shm-too-small"),
     ),
-    # bash: llamafactory-cli: command not found   |   'llamafactory-cli' 不是内部或外部命令，也不是可运行的程序   |   'torchrun' is not recognized as an internal or external command
+    # bash: llamafactory-cli: command not found   |   bash: llamafactory-cli: 未找到命令   |   zsh: command not found: torchrun   |   'llamafactory-cli' 不是内部或外部命令，也不是可运行的程序   |   'torchrun' is not recognized as an internal or external command
     Pattern(
         id="command-not-found",
-        regex=r"(?<![\w.\-])(?!(?:nvcc|nvidia-smi|sudo|conda): )(?P<name>[\w.\-]+): command not found|'(?P<name2>[\w.\-]+)' 不是内部或外部命令|'(?P<name3>[\w.\-]+)' is not recognized as an internal or external command|无法将“(?P<name4>[\w.\-]+)”项识别为",
-        meaning=t("The shell does not find {name}{name2}{name3}{name4}: it is not installed in this environment, or the environment is not activated.", name="", name2="", name3="", name4=""),
+        regex=r"(?<![\w.\-])(?!(?:nvcc|nvidia-smi|sudo|conda): )(?P<name>[\w.\-]+): command not found|(?<![\w.\-])(?!(?:nvcc|nvidia-smi|sudo|conda)[:：])(?P<name5>[\w.\-]+)[:：] ?未找到命令|zsh: command not found: (?P<name6>[\w.\-]+)|'(?P<name2>[\w.\-]+)' 不是内部或外部命令|'(?P<name3>[\w.\-]+)' is not recognized as an internal or external command|无法将“(?P<name4>[\w.\-]+)”项识别为",
+        meaning=t("The shell does not find {name}{name2}{name3}{name4}{name5}{name6}: it is not installed in this environment, or the environment is not activated.", name="", name2="", name3="", name4="", name5="", name6=""),
         advice=t(
             "`conda activate NAME` (or `source VENV/bin/activate`) first; a Python package's command also starts as `python -m MODULE`."
         ),
@@ -134,14 +140,14 @@ PATTERNS: tuple[Pattern, ...] = (
     # bash: sudo: command not found
     Pattern(
         id="no-sudo",
-        regex=r"\bsudo: command not found",
+        regex=r"\bsudo: command not found|\bsudo[:：] ?未找到命令",
         meaning=t("This image has no sudo: in a rented container you are root already."),
         advice=t("The same command without `sudo`."),
     ),
     # bash: conda: command not found
     Pattern(
         id="no-conda",
-        regex=r"\bconda: command not found",
+        regex=r"\bconda: command not found|\bconda[:：] ?未找到命令",
         meaning=t("This shell has not loaded conda, or it lies where PATH does not lead."),
         advice=t("`source /root/miniconda3/etc/profile.d/conda.sh` (AutoDL; elsewhere ~/miniconda3 or /opt/conda), then `conda init` once for later shells."),
     ),

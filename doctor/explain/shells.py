@@ -1,4 +1,4 @@
-"""Patterns of the shell and of sessions: a script that may not run, a session that is gone, a broken line, a dead kernel, a locale."""
+"""Patterns of what a shell or the system under a script lacks: the right to run, a free port, a locale, a Windows path."""
 
 from __future__ import annotations
 
@@ -12,29 +12,6 @@ PATTERNS: tuple[Pattern, ...] = (
         regex=r"(?P<file>[\w./~-]+\.(?:sh|py)): Permission denied|(?P<file2>[\w./~-]+\.(?:sh|py)): 权限不够",
         meaning=t("{file}{file2} has no permission to run: the execute bit is lost in zip files, on network disks and on the way from Windows.", file="", file2=""),
         advice=t("`bash {file}{file2}` (a .py with `python`) needs none; `chmod +x {file}{file2}` sets it, where the disk can hold it.", file="", file2=""),
-    ),
-    # error connecting to /tmp/tmux-0/default (No such file or directory)   |   no server running on /tmp/tmux-1000/default   |   There is no screen to be resumed matching train.
-    Pattern(
-        id="session-gone",
-        regex=r"error connecting to /tmp/tmux-|no server running on /tmp/tmux-|There is no screen to be (?:resumed|attached)|^can't find session: ",
-        meaning=t("No such session is left. It ended with its program, or with a restart of the machine or container, which ends them all; sessions of another user are not shown."),
-        advice=t("`ps -o lstart= -p 1` shows since when this machine runs. The run goes on from its last checkpoint; with `doctor run --detach` its log and its end stay readable after a restart."),
-    ),
-    # client_loop: send disconnect: Connection reset by peer   |   packet_write_wait: Connection to 10.0.0.3 port 22: Broken pipe   |   Connection to connect.westb.seetacloud.com closed by remote host.
-    Pattern(
-        id="ssh-line-broken",
-        regex=r"client_loop: send disconnect: |packet_write_wait: Connection to |Connection to \S+ closed by remote host",
-        meaning=t("The SSH line broke. What ran in its foreground was told to end (SIGHUP); what ran in tmux, screen or under nohup goes on."),
-        advice=t("Log in again and look: `tmux ls`, `nvidia-smi`. Start long runs in tmux or with `doctor run --detach`; `ServerAliveInterval 30` in ~/.ssh/config of your own computer keeps idle lines open."),
-        confirms=("session-ends-with-ssh",),
-    ),
-    # The kernel for train.ipynb appears to have died. It will restart automatically.   |   train.ipynb 的内核似乎挂掉了，它很快将自动重启。   |   The Kernel crashed while executing code in the current cell or a previous cell.
-    Pattern(
-        id="kernel-died",
-        regex=r"appears to have died\. It will restart|内核似乎挂掉了|The [Kk]ernel crashed while executing code|DeadKernelError: Kernel died|^Kernel Restarting$",
-        meaning=t("The notebook's process ended without a word of Python: mostly it was killed for want of memory (the container's, not the card's), else native code crashed."),
-        advice=t("Save the notebook as a script (`jupyter nbconvert --to script FILE`) and run it in a terminal: there stands Killed or Segmentation fault. `doctor check` reads the container's limit and its count of kills."),
-        confirms=("process-killed-for-memory", "cgroup-memory-below-host", "extension-torch-abi-mismatch"),
     ),
     # OSError: Cannot find empty port in range: 6006-6006. You can specify a different port by setting the GRADIO_SERVER_PORT environment variable
     Pattern(
