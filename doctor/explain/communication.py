@@ -34,6 +34,15 @@ PATTERNS: tuple[Pattern, ...] = (
             "gpu-hardware-fault",
         ),
     ),
+    # Error while creating shared memory segment /dev/shm/nccl-6W2pUe (size 9637888)   |   Error: failed to extend /dev/shm/nccl-EuOnGV to 33030532 bytes, error: No space left on device (28)
+    Pattern(
+        id="nccl-shared-memory",
+        regex=r"Error while creating shared memory segment (?P<path>\S*/dev/shm/nccl-\S*)|failed to extend (?P<path2>/dev/shm/nccl-\S+)|Call to (?:posix_fallocate|ftruncate) failed: No space left on device",
+        meaning=t("/dev/shm is too small for NCCL, which exchanges between the cards of one machine through it."),
+        advice=t("Restart the container with --shm-size=16g or --ipc=host; where you cannot, NCCL_SHM_DISABLE=1 (slower: it takes the network then). `df -h /dev/shm` shows the size; files of dead runs may be deleted."),
+        confirms=("shm-too-small",),
+        hides=("nccl-error", "disk-full"),
+    ),
     # NCCL WARN Bootstrap : no socket interface found
     Pattern(
         id="nccl-no-interface",

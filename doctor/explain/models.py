@@ -51,6 +51,15 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("The tokenizer class {name} is not in this transformers: it is too old, or the class is the model's own code.", name="?"),
         advice=t("`python -m pip install -U transformers`; models with their own code need trust_remote_code=True."),
     ),
+    # ImportError: cannot import name 'Qwen2_5_VLForConditionalGeneration' from 'transformers' (/root/miniconda3/lib/python3.10/site-packages/transformers/__init__.py)
+    Pattern(
+        id="model-class-unknown",
+        regex=r"cannot import name '(?P<name>(?!TF|Flax|Auto)[A-Z]\w*(?:For[A-Z]\w+|Config|Processor|Pipeline))' from '(?P<module>transformers|diffusers)'",
+        meaning=t("The installed {module} has no {name}: mostly it is older than that model, which a newer release brought; more rarely a newer one dropped an old class.", module="?", name="?"),
+        advice=t("`python -m pip install -U {module}` with the python that runs, or the release that the model's page names; then restart the notebook's kernel.", module="transformers"),
+        confirms=("transformers-torch-too-old", "user-site-shadows-env"),
+        hides=("removed-import",),
+    ),
     # Please pass the argument `trust_remote_code=True` to allow custom code to be run.
     Pattern(
         id="remote-code",
