@@ -11,7 +11,7 @@ PATTERNS: tuple[Pattern, ...] = (
         id="dataset-not-registered",
         regex=r"Undefined dataset (?P<name>\S+) in (?P<file>\S*dataset_info\.json)",
         meaning=t("LLaMA-Factory takes a data set by its name in dataset_info.json, and {name} is none there: not a file's name or path.", name="?"),
-        advice=t("Put an entry into data/dataset_info.json (\"NAME\": {\"file_name\": \"train.json\"}), name that in the configuration, and start in LLaMA-Factory's folder or with dataset_dir."),
+        advice=t("Put an entry with a name and its file_name into data/dataset_info.json, give that name in the configuration (no .json), and start in LLaMA-Factory's folder or with dataset_dir."),
     ),
     # ValueError: Cannot open data/dataset_info.json due to [Errno 2] No such file or directory: 'data/dataset_info.json'.
     Pattern(

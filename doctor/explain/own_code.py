@@ -31,7 +31,7 @@ PATTERNS: tuple[Pattern, ...] = (
         id="remote-code-tokenizer",
         regex=r"'\w+Tokenizer' object has no attribute '(?:tokenizer|sp_tokenizer|sp_model)'",
         meaning=t("The model's own tokenizer code was written for transformers before 4.34, which asks for the vocabulary while the tokenizer is still being made."),
-        advice=t("Download the model's *.py files again (ChatGLM2, ChatGLM3 and Baichuan2 are mended), or `python -m pip install 'transformers<4.34'` (4.33.2 works with all of them)."),
+        advice=t("Download the model's *.py files again (ChatGLM2, ChatGLM3 and Baichuan2 are mended), or go back to what its users went back to: `python -m pip install transformers==4.33.2`."),
         hides=("remote-code-fails",),
     ),
     # AttributeError: 'ChatGLMForConditionalGeneration' object has no attribute '_extract_past_from_model_output'   |   AttributeError: 'GenerationConfig' object has no attribute '_eos_token_tensor'
@@ -63,7 +63,7 @@ PATTERNS: tuple[Pattern, ...] = (
         id="modeling-file-requires",
         regex=r"This modeling file requires the following packages that were not found in your environment: (?P<names>[\w, .-]+?)\. Run",
         meaning=t("The model's own code imports {names}, which this interpreter does not have.", names="?"),
-        advice=t("`python -m pip install {names}` with commas taken out. A name such as configuration_baichuan is a file of the model's folder: download all its *.py files, and load it by the folder's path.", names="NAMES"),
+        advice=t("`python -m pip install` them with the python that runs ({names}). A name such as configuration_baichuan is a file of the model's folder: download all its *.py files, and load it by the folder's path.", names="NAMES"),
         confirms=("needed-package-missing",),
     ),
     # ValueError: You are attempting to perform batched generation with padding_side='right' this may lead to unexpected behaviour for Flash Attention version of Qwen2.

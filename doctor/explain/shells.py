@@ -25,7 +25,7 @@ PATTERNS: tuple[Pattern, ...] = (
         id="locale-not-there",
         regex=r"locale\.Error: unsupported locale setting",
         meaning=t("LANG or an LC_ variable names a locale that this image does not have; SSH brings yours along (zh_CN.UTF-8)."),
-        advice=t("`export LANG=C.UTF-8 LC_ALL=C.UTF-8`, which every image has and which is UTF-8 as well; `locale -a` lists what is there."),
+        advice=t("`export LANG=C.UTF-8 LC_ALL=C.UTF-8`, which nearly every image has and which is UTF-8 as well; `locale -a` lists what is there (CentOS 7: en_US.UTF-8)."),
         confirms=("locale-default-encoding",),
     ),
     # FileNotFoundError: [Errno 2] No such file or directory: 'D:\\LLaMA-Factory\\data\\train.json'
