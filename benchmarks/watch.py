@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from doctor.bench_stats import T95
+
 TRAINING = """
 import sys, time
 from pathlib import Path
@@ -52,8 +54,6 @@ if __name__ == "__main__":
     events.write("run-finished", outcome="completed")
     del loader  # ends the workers, so that what they used is counted
 """
-# Two-sided 97.5 % quantiles of Student's t for 1, 2, 3 ... degrees of freedom.
-T = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13)
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,9 @@ def cpu_seconds_of(process: subprocess.Popen[Any]) -> float:
 
 def interval(values: list[float]) -> tuple[float, float]:
     """Return mean and half width of the 95 % interval of the mean."""
-    if len(values) < 2:
-        return values[0], math.inf
-    half = T[min(len(values) - 2, len(T) - 1)] * statistics.stdev(values) / math.sqrt(len(values))
+    if len(values) <= min(T95):
+        return statistics.mean(values), math.inf
+    half = T95.get(len(values) - 1, T95[max(T95)]) * statistics.stdev(values) / math.sqrt(len(values))
     return statistics.mean(values), half
 
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from doctor.own_files import entries_of, roots_of, walk
+from doctor.bounded_walk import entries_of
+from doctor.own_files import files_below
 from doctor.whole_files import folder_trouble, trouble_in
 from runner.text import Text
 
@@ -58,7 +59,7 @@ def checkpoints_at(folder: Path, argv: Sequence[str], pattern: str = "") -> list
     if pattern:
         paths: Iterable[Path] = (Path(name) for name in glob.iglob(str(folder / pattern), recursive=True))  # noqa: PTH207 - also an absolute one
     else:
-        paths = (path for root in roots_of(folder, argv) for path in walk(root, _is_checkpoint))
+        paths = files_below(folder, argv, _is_checkpoint)
     found = [OwnCheckpoint(path, time_of(path)) for path in dict.fromkeys(path.absolute() for path in paths)]
     return sorted(found, key=lambda one: (-one.modified_ns, -(one.step or 0)))
 

@@ -1,4 +1,4 @@
-"""Files that a command's script writes, found below the folder it runs in and the folders that it names: a bounded look."""
+"""Where files lie that a command's script writes: below the folder it runs in and the folders that it names."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-_PASSED_OVER = frozenset({"node_modules", "site-packages", "__pycache__", "wandb", "events"})
-DEPTH = 5
-ENTRIES = 20_000
-"""More are not looked at: a command may run beside a data set of a million files."""
+from doctor.bounded_walk import PASSED_OVER, Bounds, Entry, walk
+
+_BOUNDS = Bounds(depth=5, passed_over=PASSED_OVER | {"wandb", "events"})
+
+
+def files_below(folder: Path, argv: Sequence[str], is_wanted: Callable[[Entry], bool]) -> Iterator[Path]:
+    """Yield what is wanted of a command's own, nearest first: a bounded look.
+
+    Args:
+        folder: where the command runs.
+        argv: its words; a word that is a folder, or an option's value that is one, is looked into too.
+        is_wanted: told of each entry; into a wanted folder the look does not go.
+    """
+    for root in roots_of(folder, argv):
+        yield from walk(root, is_wanted, _BOUNDS)
 
 
 def roots_of(folder: Path, argv: Sequence[str]) -> list[Path]:
@@ -19,28 +30,3 @@ def roots_of(folder: Path, argv: Sequence[str]) -> list[Path]:
     named = [folder / word for word in words if word not in ("", ".") and os.path.isdir(folder / word)]  # noqa: PTH112 - False for a word of any length
     roots = [folder, *named]
     return [one for one in dict.fromkeys(roots) if not any(other in one.parents for other in roots)]
-
-
-def walk(root: Path, is_wanted: Callable[[os.DirEntry[str]], bool]) -> Iterator[Path]:
-    """Yield what is wanted, nearest first; into a wanted folder, a hidden one and a link it does not go."""
-    left, waiting = ENTRIES, [(root, 0)]
-    while waiting and left > 0:
-        folder, depth = waiting.pop(0)
-        for entry in entries_of(folder):
-            left -= 1
-            if is_wanted(entry):
-                yield Path(entry.path)
-            elif entry.is_dir(follow_symlinks=False) and depth < DEPTH and _is_open(entry.name):
-                waiting.append((Path(entry.path), depth + 1))
-
-
-def _is_open(name: str) -> bool:
-    return not name.startswith(".") and name not in _PASSED_OVER
-
-
-def entries_of(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:  # gone meanwhile, or not ours to see: nothing of the script's lies there
-        return []

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from doctor.log_values import sorted_values
-from doctor.own_files import roots_of, walk
+from doctor.own_files import files_below
 from doctor.tensorboard_follow import MARK, TensorboardFollower
 from runner.command_plan import CommandPlan
 from runner.events import RunEvent
@@ -94,7 +94,7 @@ class OwnMetrics:
             self._write(event.kind, step, **event.data)
 
     def _find(self) -> Follower | None:
-        found = [path for root in roots_of(self._folder, self._argv) for path in walk(root, _is_log)]
+        found = [*files_below(self._folder, self._argv, _is_log)]
         new = [path for path in found if self._is_of_this_start(path)]
         if not new:
             return None

@@ -47,7 +47,7 @@ class Silence:
             self._size, self._heard_at = size, now
             if self.silent:
                 self.silent = False
-                yield t("The trainer goes on after {seconds} s of silence.", seconds=round(quiet_s)), False
+                yield t("The trainer goes on after {seconds!d} of silence.", seconds=round(quiet_s)), False
             return
         quiet_s = self.quiet_s(now)
         if not self.silent and quiet_s >= self.limit_s:

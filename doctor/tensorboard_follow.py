@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from doctor.bounded_walk import Bounds, walk
 from doctor.log_values import sorted_values
 from doctor.tensorboard_file import Damaged, Scalars, read_scalars
 from runner.events import RunEvent
@@ -15,7 +16,7 @@ from runner.text import t
 
 MARK = "tfevents"
 # runs/exp1/events.out.tfevents.1700000000.host.123.0
-DEEPEST = 6
+_BOUNDS = Bounds(depth=6)
 READ_BYTES = 8 << 20
 # Loss/train, Accuracy/val -> train/Loss, val/Accuracy: what comes after the name says of which part it is
 _PART_LAST = re.compile(r"^(.+)[/_](train|training|val|valid|validation|eval|test|dev)$", re.IGNORECASE)
@@ -47,7 +48,7 @@ class TensorboardFollower:
 
     def read(self) -> Iterator[RunEvent]:
         """Yield what came since the last call. Raises OSError; a file damaged from some place on is read up to there."""
-        files = [self.path] if self.path.is_file() else sorted(event_files(self.path, deepest=0))
+        files = [self.path] if self.path.is_file() else sorted(event_files(self.path, Bounds(depth=0)))
         came = False
         for file in files:
             for scalars in self._new_of(file):
@@ -119,13 +120,8 @@ def _plain(tag: str) -> str:
     return f"{found[2]}/{found[1]}" if found else tag
 
 
-def event_files(folder: Path, deepest: int = DEEPEST) -> list[Path]:
+def event_files(folder: Path, bounds: Bounds = _BOUNDS) -> list[Path]:
     """Return the event files in a folder and those below it. Raises OSError when the folder cannot be listed."""
     with os.scandir(folder):
         pass
-    found: list[Path] = []
-    for root, folders, names in os.walk(folder):
-        if len(Path(root).relative_to(folder).parts) >= deepest:
-            folders.clear()
-        found += [Path(root) / name for name in names if MARK in name]
-    return found
+    return [*walk(folder, lambda entry: MARK in entry.name and entry.is_file(), bounds)]

@@ -10,16 +10,12 @@ from runner.plan import Plan
 from runner.profile import DataSection
 from runner.rows import ReadingNotes, Row, as_tagged
 from runner.seen import RowDigest
-from runner.signals import StopRequest
+from runner.signals import Stopped, StopRequest
 from runner.sources import source_rows
 from runner.survey import Source, Survey
 from runner.text import t
 
 LOOK_EVERY_ROWS = 512
-
-
-class Stopped(Exception):  # noqa: N818 (not an error)
-    """Somebody asked the run to stop before there was anything to save."""
 
 
 def heeding(stop: StopRequest) -> Source:

@@ -163,7 +163,7 @@ def _outcome(
     plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, resume: bool, approximate: bool,
     place: RankPlace,
 ) -> dict[str, Any]:  # fmt: skip
-    from runner.chosen import Stopped
+    from runner.signals import Stopped
     from runner.nonfinite import NonFiniteError
     from runner.ranks import Ranks
     from runner.trainer import run_training

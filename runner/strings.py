@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-# {name}, {name!t} (a sentence of ours, said in the reader's language), and
+# {name}, {name!t} (words of ours, said in the reader's language), {name!d} (seconds, said as a duration), and
 # {name:finding|findings}: the word for one, and the word for any other number
-_FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)(?:!t|:([^{}|]*)\|([^{}|]*))?\}")
+_FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)(?:!(t|d)|:([^{}|]*)\|([^{}|]*))?\}")
 _OURS = re.compile(r"\{([a-z_][a-z0-9_]*)!t\}")
+_DURATION = re.compile(r"\{([a-z_][a-z0-9_]*)!d\}")
+
+UNITS = ("s", "m", "h")
 
 
 def fields_of(msgid: str) -> list[str]:
@@ -17,8 +20,25 @@ def fields_of(msgid: str) -> list[str]:
 
 
 def translated_fields(msgid: str) -> list[str]:
-    """Return the fields whose value is itself one of our sentences: ``{meaning!t}``."""
+    """Return the fields whose value is itself words of ours: ``{meaning!t}``."""
     return _OURS.findall(msgid)
+
+
+def duration_fields(msgid: str) -> list[str]:
+    """Return the fields whose value is a number of seconds, to be said as a duration: ``{silent!d}``."""
+    return _DURATION.findall(msgid)
+
+
+def human_seconds(seconds: float | None, units: tuple[str, str, str] = UNITS) -> str:
+    """Return a duration as ``45 s``, ``3 m 05 s``, ``2 h 07 m``; ``?`` when unknown."""
+    if seconds is None:
+        return "?"
+    whole, (second, minute, hour) = int(seconds + 0.5), units
+    if whole < 60:
+        return f"{whole} {second}"
+    if whole < 3600:
+        return f"{whole // 60} {minute} {whole % 60:02d} {second}"
+    return f"{whole // 3600} {hour} {whole % 3600 // 60:02d} {minute}"
 
 
 def fill(template: str, params: Mapping[str, object]) -> str:
@@ -30,10 +50,13 @@ def fill(template: str, params: Mapping[str, object]) -> str:
 
 
 def _filled(match: re.Match[str], params: Mapping[str, object]) -> str:
-    name, one, many = match.groups()
+    name, form, one, many = match.groups()
     if name not in params:
         return match[0]
-    return str(params[name]) if one is None else one if str(params[name]) == "1" else many
+    value = params[name]
+    if form == "d" and isinstance(value, (int, float)):
+        return human_seconds(value)
+    return str(value) if one is None else one if str(value) == "1" else many
 
 
 # ESC, C0/C1 controls, DEL, surrogates, bidirectional overrides: what a name from a machine must never do to a terminal.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import msgspec
@@ -68,7 +69,8 @@ class Trainer(Workbench):
         say_started(self, resume)
         say_packing(self)
         self.pulse.watchdog.start()
-        probe_memory(self)
+        with nothing_to_save(self.stop.own, self.ranks):
+            probe_memory(self)
         settle_compiling(self)
         self.stop.ask()
         self.engine.model.train()
@@ -240,13 +242,19 @@ class Trainer(Workbench):
         return Finished(outcome=outcome, exit_code=code, windows=self.state.windows_done)
 
 
+def nothing_to_save(stop: StopRequest, ranks: Ranks | None) -> AbstractContextManager[None]:
+    """Return a block that a stop ends at once; several processes are asked to leave together, at its end."""
+    return stop.at_once() if ranks is None or ranks.size == 1 else nullcontext()
+
+
 def run_training(
     plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, resume: bool, approximate: bool,
     ranks: Ranks | None = None,
 ) -> Finished:  # fmt: skip
     """Train the plan in ``run``; what goes wrong comes out as an exception for the session to report."""
     started = time.monotonic()
-    trainer = Trainer(plan, run, journal, stop, ranks)
+    with nothing_to_save(stop, ranks):
+        trainer = Trainer(plan, run, journal, stop, ranks)
     try:
         finished = trainer.train_all(resume, approximate)
     finally:

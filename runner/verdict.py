@@ -6,11 +6,12 @@ other contradicts; where sources disagree or are missing the answer is "cannot t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
+from runner.part_names import part_name
 from runner.text import Text, t
 from runner.verdict_case import Case, Verdict, percent, unknown
 from runner.verdict_device import copying, cpu_work, gpu_work, throttled
@@ -49,9 +50,8 @@ def _too_early(case: Case) -> Verdict | None:
 
 def _nothing_stands_out(case: Case) -> Verdict:
     if case.has_clock:
-        parts = sorted(case.window.split_s.items(), key=lambda pair: -pair[1])[:3]
-        shown = ", ".join(f"{name} {percent(seconds / case.window.span_s)} %" for name, seconds in parts)
-        return unknown(t("cannot tell: nothing stands out ({parts})", parts=shown))
+        shown = _shares(case.window.split_s, case.window.span_s, 3)
+        return unknown(t("cannot tell: nothing stands out ({parts!t})", parts=shown))
     return unknown(
         t("cannot tell: the trainer tells no step times, and what was seen beside it shows no single cause")
     )
@@ -61,15 +61,13 @@ def _nothing_stands_out(case: Case) -> Verdict:
 def _evidence(case: Case) -> list[Text]:
     window, out = case.window, []
     if case.has_clock:
-        parts = sorted(window.split_s.items(), key=lambda pair: -pair[1])[:4]
-        shown = ", ".join(f"{name} {percent(seconds / window.span_s)} %" for name, seconds in parts)
-        out.append(t("step clock, {steps} {steps:step|steps}: {parts}", steps=window.steps, parts=shown))
+        shown = _shares(window.split_s, window.span_s)
+        out.append(t("step clock, {steps} {steps:step|steps}: {parts!t}", steps=window.steps, parts=shown))
     if case.has_stacks:
-        phases = sorted(window.phases.items(), key=lambda pair: -pair[1])[:4]
-        shown = ", ".join(f"{name} {percent(weight / window.stack_samples)} %" for name, weight in phases)
+        shown = _shares(window.phases, window.stack_samples)
         out.append(
             t(
-                "stacks, {looks} {looks:look|looks}: {parts}",
+                "stacks, {looks} {looks:look|looks}: {parts!t}",
                 looks=round(window.stack_samples),
                 parts=shown or "-",
             )
@@ -80,6 +78,12 @@ def _evidence(case: Case) -> list[Text]:
         out.append(t("CPU: {used} of {cores} {cores:core|cores}", used=round(window.cpu_cores.value or 0.0, 1),
                      cores=round(window.cores_usable or 0.0, 1)))  # fmt: skip
     return out
+
+
+def _shares(weights: Mapping[str, float], whole: float, most: int = 4) -> str:
+    """Return the largest parts as a list of names, each with its share."""
+    largest = sorted(weights.items(), key=lambda pair: -pair[1])[:most]
+    return ", ".join(f"{part_name(name)} {percent(weight / whole)} %" for name, weight in largest)
 
 
 # -- of a run

@@ -49,11 +49,11 @@ def silent(case: Case) -> Verdict:
     place = window.standing(HUNG_SAME_PLACE)
     if place is None or window.cpu_cores.value is None:
         return unknown(
-            t("silent for {seconds} s, yet it moves or computes; cannot tell whether it hangs", seconds=quiet)
+            t("silent for {seconds!d}, yet it moves or computes; cannot tell whether it hangs", seconds=quiet)
         )
     after_s = HUNG_AFTER_SLOW_S if _is_blocked(window) or is_network(place[1]) else HUNG_AFTER_S
     if quiet < after_s:
-        words = t("silent for {seconds} s, at {place}, where nothing moves; too short a time to call it hung",
+        words = t("silent for {seconds!d}, at {place}, where nothing moves; too short a time to call it hung",
                   seconds=quiet, place=_shown(place))  # fmt: skip
         return unknown(words, (*_standing(case),))
     return _hung(case, quiet, place)
@@ -71,7 +71,7 @@ def still(case: Case, seconds: float) -> Verdict | None:
         return None
     if _is_blocked(window):
         return _hung(case, rounded, place)
-    words = t("stands still for {seconds} s at {place}: no CPU, disk or network is used. It tells no steps, so it may wait on purpose",
+    words = t("stands still for {seconds!d} at {place}: no CPU, disk or network is used. It tells no steps, so it may wait on purpose",
               seconds=rounded, place=_shown(place))  # fmt: skip
     return Verdict(kind="still", sentence=words, evidence=tuple(_standing(case)))
 
@@ -97,7 +97,7 @@ def _is_blocked(window: Window) -> bool:
 def _paused(case: Case, quiet: int) -> Verdict:
     return Verdict(
         kind="hung",
-        sentence=t("paused for {seconds} s: a signal has stopped the process (SIGSTOP, or Ctrl-Z)", seconds=quiet),
+        sentence=t("paused for {seconds!d}: a signal has stopped the process (SIGSTOP, or Ctrl-Z)", seconds=quiet),
         evidence=tuple(_standing(case)),
         advice=t("let it go on with `kill -CONT PID`, for each of its processes in state T (`ps -o pid,stat,args`)"),
     )  # fmt: skip
@@ -114,7 +114,7 @@ def _asks(case: Case, quiet: int) -> Verdict | None:
     place = _shown(own[:3]) if own else str(asking["call"])
     return Verdict(
         kind="still",
-        sentence=t("has waited for the keyboard for {seconds} s, at {place}", seconds=quiet, place=place),
+        sentence=t("has waited for the keyboard for {seconds!d}, at {place}", seconds=quiet, place=place),
         evidence=tuple(_standing(case)),
         advice=t(
             "answer it in its terminal; or take the question out: a login, `trust_remote_code`, a breakpoint()"
@@ -126,16 +126,16 @@ def _unseen(case: Case, quiet: int) -> Verdict:
     """Without looks from outside the trainer's own dumps are what there is: they name a place and prove no standstill."""
     told = case.standing.get("place")
     if not isinstance(told, str) or not told:
-        return unknown(t("silent for {seconds} s; cannot tell why: no stacks were seen since", seconds=quiet))
-    words = t("silent for {seconds} s; its own dumps have it at {place}, and nobody could look from outside", seconds=quiet, place=told)  # fmt: skip
+        return unknown(t("silent for {seconds!d}; cannot tell why: no stacks were seen since", seconds=quiet))
+    words = t("silent for {seconds!d}; its own dumps have it at {place}, and nobody could look from outside", seconds=quiet, place=told)  # fmt: skip
     return unknown(words, (*_standing(case),))
 
 
 def _known_phase(case: Case, quiet: int) -> Verdict | None:
     for phase, kind, words in (
-        ("ranks", "ranks", t("silent for {seconds} s: waiting for other ranks", seconds=quiet)),
-        ("saving", "saving", t("silent for {seconds} s: saving", seconds=quiet)),
-        ("evaluation", "evaluating", t("silent for {seconds} s: evaluating", seconds=quiet)),
+        ("ranks", "ranks", t("silent for {seconds!d}: waiting for other ranks", seconds=quiet)),
+        ("saving", "saving", t("silent for {seconds!d}: saving", seconds=quiet)),
+        ("evaluation", "evaluating", t("silent for {seconds!d}: evaluating", seconds=quiet)),
     ):
         if case.window.phase_share(phase) >= HUNG_SAME_PLACE:
             return Verdict(kind=kind, sentence=words, evidence=tuple(_standing(case)))
@@ -148,16 +148,16 @@ def _moves(case: Case) -> Text | None:
     disk, network = window.disk_bytes_per_s.value or 0.0, window.network_bytes_per_s.value or 0.0
     if (window.cpu_cores.value or 0.0) > HUNG_CPU_CORES:
         return t(
-            "silent for {seconds} s, yet it moves or computes; cannot tell whether it hangs", seconds=quiet
+            "silent for {seconds!d}, yet it moves or computes; cannot tell whether it hangs", seconds=quiet
         )
     if case.gpu_pct is not None and case.gpu_pct >= GPU_WORKS_PCT:
-        return t("silent for {seconds} s, yet the GPU is busy {share} % of the time; cannot tell whether it hangs",
+        return t("silent for {seconds!d}, yet the GPU is busy {share} % of the time; cannot tell whether it hangs",
                  seconds=quiet, share=round(case.gpu_pct))  # fmt: skip
     if disk >= DISK_MOVES:
-        return t("silent for {seconds} s, yet it reads or writes {size} kB/s; cannot tell whether it hangs",
+        return t("silent for {seconds!d}, yet it reads or writes {size} kB/s; cannot tell whether it hangs",
                  seconds=quiet, size=round(disk / 1e3))  # fmt: skip
     if network >= NETWORK_MOVES:
-        return t("silent for {seconds} s, yet the network moves {size} kB/s; cannot tell whether it hangs",
+        return t("silent for {seconds!d}, yet the network moves {size} kB/s; cannot tell whether it hangs",
                  seconds=quiet, size=round(network / 1e3))  # fmt: skip
     return None
 
@@ -166,18 +166,18 @@ def _hung(case: Case, quiet: int, place: tuple[str, str, int]) -> Verdict:
     window = case.window
     worker = window.place("worker")
     if _is_blocked(window):
-        sentence = t("hung: for {seconds} s in a read or write that does not return (state D), at {place}",
+        sentence = t("hung: for {seconds!d} in a read or write that does not return (state D), at {place}",
                      seconds=quiet, place=_shown(place))  # fmt: skip
         advice = t(
             "a disk or a network file system does not answer (`dmesg`, `df`); such a process ends only when it does"
         )
     elif window.phase_share("data") >= HUNG_SAME_PLACE and worker is not None:
-        sentence = t("hung: silent for {seconds} s, waiting for a loader worker that stands at {place}",
+        sentence = t("hung: silent for {seconds!d}, waiting for a loader worker that stands at {place}",
                      seconds=quiet, place=_shown(worker[:3]))  # fmt: skip
         advice = _stop_advice()
     else:
         sentence = t(
-            "hung: silent for {seconds} s, at {place} all the time", seconds=quiet, place=_shown(place)
+            "hung: silent for {seconds!d}, at {place} all the time", seconds=quiet, place=_shown(place)
         )
         advice = _stop_advice()
     return Verdict(kind="hung", sentence=sentence, evidence=tuple(_standing(case)), advice=advice)

@@ -213,7 +213,7 @@ def test_silence_learns_from_a_long_evaluation(tmp_path: Path) -> None:
     assert look(59, 1) == []
     assert look(61, 1) == ["Nothing from the trainer for 61 s; where it stands is kept in stacks/."]
     assert look(90, 1) == []
-    assert look(100, 2) == ["The trainer goes on after 100 s of silence."]
+    assert look(100, 2) == ["The trainer goes on after 1 m 40 s of silence."]
     assert look(250, 2) == []  # 150 s: below three times the 100 s that ended well
     assert len(look(401, 2)) == 1
 

@@ -76,7 +76,7 @@ def run(namespace: argparse.Namespace) -> int:
         raise CommandError(_no_profile(), Exit.USAGE)
     planned = plan(namespace.profile, namespace.overrides, namespace.python, namespace.run_dir)
     alerts = alerting.settings_of(namespace, planned.alerts)
-    together = several.of(namespace, several.cards_of(planned))
+    together = several.for_plan(namespace, planned, task)
     planned = several.share(planned, together, task, namespace.run_dir)
     if namespace.dry_run:
         print("\n".join(plan_lines(planned)))
@@ -121,7 +121,7 @@ def plan(
     except ProfileError as error:
         head = say(
             t(
-                "{profile} cannot be used, {count} problem(s):",
+                "{profile} cannot be used, {count} {count:problem|problems}:",
                 profile=error.source,
                 count=len(error.problems),
             )
@@ -174,7 +174,7 @@ def refuse_if_it_would_fail(planned: PlannedRun, anyway: bool) -> None:
         raise CommandError(
             say(
                 t(
-                    "not started: {count} thing(s) above would make it fail. Mend them, or start with --anyway.",
+                    "not started: {count} {count:thing above would make it fail. Mend it|things above would make it fail. Mend them}, or start with --anyway.",
                     count=count,
                 )
             )

@@ -9,14 +9,15 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from doctor.bounded_walk import PASSED_OVER, Bounds, Entry, walk
 from doctor.probes.process_tree import read_stat
 
 MARK = "tfevents"
-DEEPEST = 6
 SEARCH_FOR_S = 1.0
 """For all processes together: a job of many, or one that runs in /, is not to wait for its first screen."""
 CLOCK_SLACK_S = 2.0
-PASSED_OVER = frozenset(("node_modules", "site-packages", "__pycache__", "proc", "sys", "dev"))
+_SYSTEM = frozenset(("proc", "sys", "dev"))
+"""Of a job that runs in /."""
 # events.out.tfevents.1700000000.host.123.0 (torch, TensorFlow), ... .host.123 (tensorboardX)
 _WRITER = re.compile(MARK + r"\.\d+\..+?\.(\d+)(?:\.\w+)?$")
 
@@ -56,20 +57,21 @@ def _folders_of(pids: Sequence[int]) -> dict[Path, dict[int, float]]:
 
 def _named_after(writers: dict[int, float], folder: Path, until: float) -> Iterator[Path]:
     """Yield event files of these processes below their directory, as far as the search may take."""
-    for root, folders, names in os.walk(folder):
-        if time.monotonic() > until:
-            return
-        deep = len(Path(root).relative_to(folder).parts) >= DEEPEST
-        folders[:] = (
-            [] if deep else [name for name in folders if name not in PASSED_OVER and not name.startswith(".")]
-        )
-        for name in names:
-            match = _WRITER.search(name)
-            begun = writers.get(int(match[1])) if match else None
-            if begun is not None:
-                path = Path(root) / name
-                if path.stat().st_mtime >= begun - CLOCK_SLACK_S:  # an earlier process had this number too
-                    yield path
+
+    def is_theirs(entry: Entry) -> bool:
+        return _writer_of(entry.name) in writers
+
+    bounds = Bounds(depth=6, entries=1_000_000, until=until, passed_over=PASSED_OVER | _SYSTEM)
+    for path in walk(folder, is_theirs, bounds):
+        begun = writers[_writer_of(path.name)]
+        if path.stat().st_mtime >= begun - CLOCK_SLACK_S:  # an earlier process had this number too
+            yield path
+
+
+def _writer_of(name: str) -> int:
+    """Return the number of the process in an event file's name; -1: it is none."""
+    match = _WRITER.search(name)
+    return int(match[1]) if match else -1
 
 
 def _begun_at(pid: int) -> float:

@@ -9,6 +9,9 @@ import unicodedata
 from collections.abc import Mapping
 from typing import TextIO
 
+from doctor.language import current_units
+from runner import strings
+
 _COLOURS = {
     "fail": "1;31",
     "warn": "1;33",
@@ -131,12 +134,5 @@ def human_bytes(count: float | None) -> str:
 
 
 def human_seconds(seconds: float | None) -> str:
-    """Return a duration as ``45 s``, ``3 m 05 s``, ``2 h 07 m``; ``?`` when unknown."""
-    if seconds is None:
-        return "?"
-    whole = int(seconds + 0.5)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} m {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} m"
+    """Return a duration in the reader's units: ``45 s``, ``3 m 05 s``, ``2 h 07 m``; ``?`` when unknown."""
+    return strings.human_seconds(seconds, current_units())

@@ -20,6 +20,7 @@ from doctor.render.sparkline import sparkline
 from doctor.render.verdict_text import verdict_rows
 from runner.command_plan import CommandPlan
 from runner.events import RunEvent, number, rows
+from runner.part_names import part_name
 from runner.state import Curve, RunState
 from runner.strings import printable
 from runner.text import t
@@ -159,7 +160,7 @@ def split_rows(page: Page) -> Rows:
     """Return where the steps' time went, by the trainer's own clock."""
     total = sum(page.state.split_seconds.values())
     return [
-        [printable(name), human_seconds(seconds), f"{100 * seconds / total:.1f} %"]
+        [say(printable(part_name(name))), human_seconds(seconds), f"{100 * seconds / total:.1f} %"]
         for name, seconds in page.state.split_seconds.items()
         if total > 0
     ]

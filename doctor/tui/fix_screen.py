@@ -11,18 +11,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from doctor.language import say
-from doctor.render.fix_text import proposal_lines, turn_lines
-from doctor.render.layout import indent
 from doctor.tui.background import in_background
 from doctor.tui.base_screen import BaseScreen
 from doctor.tui.confirm_screen import ConfirmScreen
+from doctor.tui.fix_rows import FixState, fix_rows
 from doctor.tui.fixing import Cured, FixPlan
 from doctor.tui.messages import FixDone, FixPlanned, FixTold, Trouble
 from doctor.tui.source import Examination
 from doctor.tui.trouble import sentence
 from doctor.tui.widgets.rows import Rows
-from doctor.tui.words import words_of
-from runner.strings import printable
 from runner.text import t
 
 
@@ -84,54 +81,10 @@ class FixScreen(BaseScreen):
         self.refresh_bindings()
 
     def _rows(self, width: int, height: int) -> Sequence[Styled]:
-        out: list[Styled] = []
-        if not self._is_planned:
-            out.append(Styled("… " + say("making the plan"), "dim"))
-        elif self._plan is None:
-            out += [
-                Styled(line)
-                for line in indent(say("nothing here can be done about it by the doctor"), width, "", "")
-            ]
-        else:
-            out += [Styled.from_ansi(line) for line in self._plan_lines(self._plan, width)]
-        if self._told:
-            out += [
-                Styled(),
-                *(
-                    Styled(line)
-                    for words in self._told
-                    for line in indent(printable(words), width, "  ", "     ")
-                ),
-            ]
-        if self._is_busy:
-            out.append(Styled("… " + say("working; leaving the screen does not stop it"), "bold"))
-        if self._cured is not None:
-            out += [Styled(), *_outcome(self._cured, width)]
-        if self._trouble:
-            out += [
-                Styled(),
-                *(Styled(line, "bold red") for line in indent(self._trouble, width, "✗ ", "  ")),
-            ]
-        return out
-
-    def _plan_lines(self, plan: FixPlan, width: int) -> list[str]:
-        steps = plan.proposal.fix.steps if plan.proposal.fix else ()
-        at = {id(step): index for index, step in enumerate(steps)}
-        lines = list(
-            proposal_lines(
-                plan.proposal,
-                lambda step: list(plan.previews[at[id(step)]]),
-                lambda step: plan.ways_back[at[id(step)]],
-                width,
-                colour=True,
-            )
+        state = FixState(
+            self._is_planned, self._plan, tuple(self._told), self._is_busy, self._cured, self._trouble
         )
-        if plan.is_done_already:
-            lines += [
-                "",
-                *indent(say("new shells have this already; this one has not read it yet"), width, "", ""),
-            ]
-        return lines
+        return fix_rows(state, width)
 
     # -- acting --------------------------------------------------------------------------
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -202,23 +155,3 @@ class FixScreen(BaseScreen):
     def _show_trouble(self, message: Trouble) -> None:
         self._is_busy, self._is_planned, self._trouble = False, True, message.words
         self._redraw()
-
-
-def _outcome(cured: Cured, width: int) -> list[Styled]:
-    words, style = {
-        "done": (say(t("✓ done; `u` or `doctor undo {id}` takes it back", id=cured.change)), "bold green"),
-        "undone": ("✓ " + say("taken back"), "bold green"),
-        "stopped": (
-            say(t("■ stopped; `u` or `doctor undo {id}` takes back what was done", id=cured.change)),
-            "bold",
-        ),
-        "failed": ("✗ " + say("it did not work out, and everything was put back as it was"), "bold red"),
-        "not-undone": ("✗ " + say("it could not be taken back"), "bold red"),
-    }.get(
-        cured.outcome,
-        ("✗ " + say(t("half done: `doctor undo {id}` tries again", id=cured.change)), "bold red"),
-    )
-    out = [Styled(line, style) for line in indent(words, width, "", "  ")]
-    if cured.why is not None:
-        out += [Styled(line) for line in indent(words_of(cured.why), width, "  ", "  ")]
-    return out + [Styled.from_ansi("  " + line) for line in turn_lines(cured.turns, colour=True)]

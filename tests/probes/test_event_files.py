@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from doctor.bounded_walk import Bounds, Entry, walk
 from doctor.probes.event_files import number_inside, tensorboard_of
 from doctor.process_watch import ProcessWatcher
 
@@ -76,15 +77,14 @@ def test_processes_of_one_folder_are_looked_for_there_once(
 ) -> None:
     """A job of many processes that runs in / would else be searched for a second each."""
     walked: list[str] = []
-    walk = os.walk
 
-    def counted(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    def counted(folder: Path, is_wanted: Callable[[Entry], bool], bounds: Bounds) -> Iterator[Path]:
         walked.append(str(folder))
-        return walk(folder)
+        return walk(folder, is_wanted, bounds)
 
     jobs = [start(WAITS) for _ in range(3)]
     path = named(tmp_path / "runs", jobs[1].pid)
-    monkeypatch.setattr("doctor.probes.event_files.os.walk", counted)
+    monkeypatch.setattr("doctor.probes.event_files.walk", counted)
     assert tensorboard_of([job.pid for job in jobs]) == path
     assert walked == [str(tmp_path.resolve())]
 

@@ -25,7 +25,7 @@ def hung() -> RunState:
 
 def test_the_screen_says_where_it_hangs_and_where_the_stack_is(hung: RunState) -> None:
     text = "\n".join(screen("run", hung, "stalled", NOW, 100, 24))
-    assert "hung: silent for 200 s, at work (train.py:9) all the time" in text
+    assert "hung: silent for 3 m 20 s, at work (train.py:9) all the time" in text
     assert "in your code: work (train.py:9)" in text
     assert "process 4711: futex(), state S" in text
     assert "stacks/silent-20261130-120000.txt" in text
@@ -43,7 +43,7 @@ def test_it_says_so_in_chinese(hung: RunState) -> None:
 def test_the_report_has_it_too(hung: RunState) -> None:
     page = Page("run", "stalled", hung, NOW, unread={"plan.json": "-", "snapshot.json": "-"})  # type: ignore[dict-item] # words are enough here
     for text in (as_html(page), as_markdown(page)):
-        assert "hung: silent for 200 s" in text
+        assert "hung: silent for 3 m 20 s" in text
         assert "silent-20261130-120000.txt" in text
 
 

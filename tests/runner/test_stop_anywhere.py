@@ -29,7 +29,7 @@ POINTS = {
     "the survey of the rows": "runner.survey:Survey._counts",
     "making the vocabulary": "runner.tokenizer:make_vocabulary",
     "tokenising": "runner.store:StoreWriter.add",
-    "loading the model": "runner.workbench:build_model",
+    "loading the model": "runner.together_data:build_model",
     "the first window": "runner.trainer:window_passes",
     "an evaluation": "runner.milestones:evaluate",
     "a save": "runner.saver:seal_folder",
@@ -39,9 +39,9 @@ POINTS = {
     "writing the model": "runner.final:seal_folder",
     "giving the model its name": "runner.final:publish_folder",
 }
-PREPARING = ("the survey of the rows", "making the vocabulary", "tokenising")
+PREPARING = ("the survey of the rows", "making the vocabulary", "tokenising", "loading the model")
 FINISHING = ("the last save", "writing the model", "giving the model its name")
-AT_ONCE = [point for point in POINTS if point not in PREPARING[:2] and point != "loading the model"]
+AFTER_PREPARING = [point for point in POINTS if point not in PREPARING]
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_one_signal_stops_with_143_and_the_run_goes_on_to_the_same_weights(
     assert_continues_to(server, run, whole)
 
 
-@pytest.mark.parametrize("point", AT_ONCE)
+@pytest.mark.parametrize("point", AFTER_PREPARING)
 def test_a_second_interrupt_leaves_at_once_and_never_a_worse_checkpoint(
     server: Any, whole: RunDir, tmp_path: Path, point: str
 ) -> None:
@@ -93,7 +93,8 @@ def test_a_second_interrupt_leaves_at_once_and_never_a_worse_checkpoint(
 
 
 def test_the_rows_are_left_soon_after_somebody_asks(tmp_path: Path) -> None:
-    from runner.chosen import LOOK_EVERY_ROWS, Stopped, heeding
+    from runner.chosen import LOOK_EVERY_ROWS, heeding
+    from runner.signals import Stopped
 
     (tmp_path / "many.csv").write_text("text,label\n" + "".join(f"soup {n},1\n" for n in range(10_000)))
     stop, read = StopRequest(), 0

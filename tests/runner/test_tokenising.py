@@ -15,7 +15,7 @@ import numpy
 import pytest
 
 from runner import tokenising
-from runner.chosen import Stopped
+from runner.signals import Stopped
 from runner.encoded import Chunk, Encoded, RowEncoder
 from runner.inputs import InputError, file_sha256
 from runner.plan import decode_plan

@@ -12,6 +12,7 @@ from doctor.tui.widgets.gpu_panel import gpu_rows
 from doctor.tui.widgets.host_panel import host_rows
 from doctor.tui.widgets.panel_rows import bar_row
 from doctor.tui.widgets.rank_rows import rank_rows
+from runner.part_names import part_name
 from runner.strings import printable
 
 
@@ -35,15 +36,6 @@ def _split(view: RunView, width: int) -> Iterator[Styled]:
     if total <= 0:
         return
     yield Styled(say("Where the time goes"), "bold")
-    names = {
-        "data": say("data"),
-        "copy": say("copy to GPU"),
-        "forward": say("forward"),
-        "backward": say("backward"),
-        "optimizer": say("optimizer"),
-        "evaluation": say("evaluation"),
-        "saving": say("saving"),
-    }
     for name, seconds in sorted(view.split_seconds.items(), key=lambda pair: -pair[1]):
         share = seconds / total
-        yield bar_row(names.get(name, printable(name)), f"{share:.0%}", share, width)
+        yield bar_row(say(printable(part_name(name))), f"{share:.0%}", share, width)
