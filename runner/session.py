@@ -163,9 +163,9 @@ def _outcome(
     plan: Plan, run: RunDir, journal: Journal, stop: StopRequest, resume: bool, approximate: bool,
     place: RankPlace,
 ) -> dict[str, Any]:  # fmt: skip
-    from runner.signals import Stopped
     from runner.nonfinite import NonFiniteError
     from runner.ranks import Ranks
+    from runner.signals import Stopped
     from runner.trainer import run_training
 
     timeout_s, hosts = plan.profile.parallel.timeout_s, list[str]()

@@ -345,9 +345,9 @@ def test_files_that_grew_since_are_said_and_the_run_goes_on_with_its_rows(tmp_pa
 @pytest.mark.train
 def test_rows_that_changed_before_any_ids_were_made_have_a_vocabulary_of_their_own(tmp_path: Path) -> None:
     """A start that was stopped in the midst of tokenising leaves a tokenizer made of the texts of that time."""
-    from runner.signals import Stopped
     from runner.plan import decode_plan
     from runner.prepare import prepare_data
+    from runner.signals import Stopped
     from tests.runner.test_trainer import StopAfter
 
     (tmp_path / "rows.csv").write_text(MANY)

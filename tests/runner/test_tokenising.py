@@ -15,14 +15,13 @@ import numpy
 import pytest
 
 from runner import tokenising
-from runner.signals import Stopped
 from runner.encoded import Chunk, Encoded, RowEncoder
 from runner.inputs import InputError, file_sha256
 from runner.plan import decode_plan
 from runner.prepare import prepare_data
 from runner.rows import Row
 from runner.rundir import RunDir
-from runner.signals import StopRequest
+from runner.signals import Stopped, StopRequest
 from runner.store import StoreWriter
 from runner.text import Text
 from runner.token_cache import TokenCache, cache_folder
