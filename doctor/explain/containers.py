@@ -20,6 +20,13 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("Docker on this host knows no runtime for NVIDIA cards."),
         advice=t("On the host: `apt-get install -y nvidia-container-toolkit && nvidia-ctk runtime configure --runtime=docker && systemctl restart docker` (after adding NVIDIA's package source). A Docker from snap does not find it."),
     ),
+    # Error response from daemon: Get "https://registry-1.docker.io/v2/": net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers)
+    Pattern(
+        id="docker-registry",
+        regex=r"(?:Get|Head) \"https?://(?P<host>registry-1\.docker\.io|auth\.docker\.io|ghcr\.io|nvcr\.io|quay\.io)[^\"\n]*\": (?!unauthorized|denied)",
+        meaning=t("The image registry {host} cannot be reached from here.", host="?"),
+        advice=t("A registry mirror or a proxy for the Docker daemon, not for the shell: \"registry-mirrors\" in /etc/docker/daemon.json, then `systemctl restart docker`. Cloud providers give their customers one; `docker info` shows what is set."),
+    ),
     # nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file   |   nvidia-container-cli: initialization error: nvml error: driver not loaded
     Pattern(
         id="host-without-driver",

@@ -61,6 +61,18 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("Compare its size with the source's, delete it and download again."),
         confirms=("file-partly-corrupt", "corrupt-checkpoint"),
     ),
+    # End-of-central-directory signature not found.  Either this file is not a zipfile   |   gzip: stdin: unexpected end of file   |   tar: 归档文件中异常的 EOF   |   tar: Unexpected EOF in archive
+    Pattern(
+        id="archive-cut",
+        regex=r"End-of-central-directory signature not found|gzip: \S+: (?:unexpected end of file|not in gzip format)|tar: (?:Unexpected EOF in archive|归档文件中异常的 ?EOF)|xz: \S+: Unexpected end of input",
+        meaning=t(
+            "The archive is not whole: the download or the upload was cut off, or a web page was saved in its place."
+        ),
+        advice=t(
+            "`ls -l` and compare with the size at the source, `head -c 100 FILE` shows whether it is text. Load it again with `wget -c URL`, or upload it again and wait for the end; then `unzip -t` or `tar tf` before unpacking."
+        ),
+        confirms=("disk-nearly-full",),
+    ),
     # pandas.errors.ParserError: Error tokenizing data. C error: Expected 2 fields in line 17, saw 3
     Pattern(
         id="csv-fields",

@@ -65,4 +65,12 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("Weights of 4 or 8 bits cannot be trained themselves; only an adapter on top of them can."),
         advice=t("model = prepare_model_for_kbit_training(model); model = get_peft_model(model, LoraConfig(...)) before the Trainer is made."),
     ),
+    # ValueError: Trying to set a tensor of shape torch.Size([32000, 4096]) in "weight" (which has shape torch.Size([90894, 4096])), this look incorrect.
+    Pattern(
+        id="tensor-shape-on-loading",
+        regex=r"Trying to set a tensor of shape torch\.Size\(\[(?P<saved>[\d, ]*)\]\) in \"(?P<name>\w+)\" \(which has shape torch\.Size\(\[(?P<wanted>[\d, ]*)\]\)",
+        meaning=t("config.json wants a weight of {wanted} and the file holds one of {saved}: mostly vocab_size after tokens were added or weights merged, else files of two models in one folder.", wanted="?", saved="?"),
+        advice=t("Set vocab_size in config.json to the first number of the file's embedding, or save model, config and tokenizer together after resize_token_embeddings; an adapter with a grown vocabulary wants its base resized before it is loaded."),
+        confirms=("token-id-out-of-vocab",),
+    ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Patterns of Windows: libraries that do not load, a page file that is too small."""
+"""Patterns of Windows: libraries that do not load, a page file that is too small, PowerShell's refusal of scripts."""
 
 from __future__ import annotations
 
@@ -28,5 +28,12 @@ PATTERNS: tuple[Pattern, ...] = (
         regex=r"\[WinError 1455\]|页面文件太小|paging file is too small",
         meaning=t("Windows has no virtual memory left: each loader worker and each Python loads torch's large libraries and counts against the page file."),
         advice=t("Fewer workers (num_workers=0 or 2), or a larger page file: System, Advanced, Performance, Virtual memory, on a drive with room; then start Windows anew."),
+    ),
+    # 无法加载文件 C:\Users\li\Documents\WindowsPowerShell\profile.ps1，因为在此系统上禁止运行脚本。   |   File C:\venv\Scripts\Activate.ps1 cannot be loaded because running scripts is disabled on this system.
+    Pattern(
+        id="powershell-policy",
+        regex=r"因为在此系统上禁止运行脚本|cannot be loaded because running scripts is disabled on this system",
+        meaning=t("PowerShell runs no scripts on this computer, so that neither conda's profile nor a venv's Activate.ps1 takes effect."),
+        advice=t("`Set-ExecutionPolicy -Scope CurrentUser RemoteSigned` once, then a new window; or cmd (the Anaconda Prompt), which needs none."),
     ),
 )  # fmt: skip

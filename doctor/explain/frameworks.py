@@ -1,0 +1,32 @@
+"""Patterns of frameworks beside torch: Paddle in one process with it, OpenMMLab's registry."""
+
+from __future__ import annotations
+
+from doctor.explain.match import Pattern
+from doctor.model import t
+
+PATTERNS: tuple[Pattern, ...] = (
+    # ImportError: generic_type: type "_gpuDeviceProperties" is already registered!   |   ImportError: generic_type: type "_CudaDeviceProperties" is already registered!
+    Pattern(
+        id="paddle-beside-torch",
+        regex=r"type \"_(?:gpu|Cuda)DeviceProperties\" is already registered",
+        meaning=t("Paddle's GPU build (2.5 and newer) and torch cannot be imported into one process, in neither order."),
+        advice=t("Run the Paddle part in a process or environment of its own and pass its results over; or the CPU build: `python -m pip uninstall -y paddlepaddle-gpu && python -m pip install paddlepaddle`."),
+        hides=("paddle-core",),
+    ),
+    # Error: Can not import paddle core while this file exists: /root/miniconda3/lib/python3.10/site-packages/paddle/base/libpaddle.so
+    Pattern(
+        id="paddle-core",
+        regex=r"Can not import paddle core while this file exists",
+        meaning=t("Paddle's own library does not load; the ImportError below names what it misses, mostly its cuDNN or cuBLAS: torch's wheels bring another release of them into the same environment."),
+        advice=t("Give Paddle an environment of its own with the wheel of your CUDA; `python -c \"import paddle; paddle.utils.run_check()\"` proves it. Importing it before torch helps only where both want the same cuDNN."),
+        hides=("cudnn-symbol", "cudnn-not-loaded"),
+    ),
+    # KeyError: 'Adafactor is already registered in optimizer at torch.optim'
+    Pattern(
+        id="mmengine-registry",
+        regex=r"(?P<name>\w+) is already registered in optimizer at torch\.optim",
+        meaning=t("mmengine (under XTuner, MMDetection and others) registers the optimizer {name}, and torch has one of that name by now: Adafactor since 2.5.", name="?"),
+        advice=t("A newer mmengine where there is one that minds it (`python -m pip install -U mmengine`), or torch 2.4 with the torchvision of that release; an own environment keeps other projects as they are."),
+    ),
+)  # fmt: skip
