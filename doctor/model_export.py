@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from doctor.launch import LaunchError
-from doctor.model_work import Source, Tell, interpreter_for, work
+from doctor.model_source import Source
+from doctor.model_work import Tell, interpreter_for, work
 from runner.deploy.records import Exported
 from runner.text import Text, t
 
@@ -25,6 +26,8 @@ class OnnxOptions:
     exporter: str = "auto"
     opset: int | None = None
     texts: Sequence[str] = ()
+    max_length: int | None = None
+    """Tokens of a text that are read; None: as many as in training."""
     with_latency: bool = True
     provider: str = "CPUExecutionProvider"
 
@@ -42,7 +45,7 @@ def export_onnx(source: Source, options: OnnxOptions, python: str | None, tell: 
         "checkpoint": source.checkpoint,
         "out": str(options.output),
         "texts": list(options.texts),
-        "max_length": source.max_length,
+        "max_length": options.max_length,
         "exporter": options.exporter,
         "opset": options.opset,
         "variants": list(options.variants),
@@ -68,5 +71,4 @@ def predict(source: Source, request: dict[str, Any], python: str | None) -> Iter
     model = {"onnx": str(source.onnx)} if source.onnx else {"folder": str(source.folder)}
     if source.run is not None and source.checkpoint:
         model |= {"run": str(source.run.path), "checkpoint": source.checkpoint}
-    asked = {**request, **model, "max_length": source.max_length}
-    yield from work("predict", asked, interpreter_for(source, python))
+    yield from work("predict", {**request, **model}, interpreter_for(source, python))

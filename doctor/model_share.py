@@ -14,7 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from doctor.launch import LaunchError
-from doctor.model_work import Source, Tell, interpreter_for, work
+from doctor.model_source import Source
+from doctor.model_work import Tell, interpreter_for, work
 from runner.deploy.place import CARD, weights_sha256
 from runner.deploy.records import REPORT, Exported
 from runner.durable import MANIFEST, what_is_wrong

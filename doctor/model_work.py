@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,17 @@ from typing import Any
 import msgspec
 
 from doctor.launch import LaunchError, copy_runner_to
+from doctor.model_source import Source
 from doctor.probes import Context
 from doctor.probes.deep_child import signal_name
 from doctor.running import recorded_python
-from runner.rundir import RunDir, find_run, is_run
+from runner.rundir import RunDir, is_run
 from runner.strings import printable
 from runner.text import Text, t
 
 STDERR_TAIL_BYTES = 8192
-LEAVE_WITHIN_S = 5.0
-_ADAPTER = "adapter_config.json"
+LEAVE_WITHIN_S = 25.0
+"""A little longer than the child gives itself (runner.deploy.work.LEAVE_IN_S)."""
 Tell = Callable[[Text], None]
 
 # sys.path[0] is the working directory's: nobody's runner.py or torch.py is to be found before what is meant.
@@ -38,87 +40,6 @@ sys.exit(main(verb, request))
 """
 
 
-class Source(msgspec.Struct, frozen=True):
-    """A model that a name means."""
-
-    folder: Path
-    """With weights, configuration and tokenizer."""
-    run: RunDir | None = None
-    """The run that it is the end of."""
-    onnx: Path | None = None
-    """The ONNX file, where one was named."""
-    checkpoint: str = ""
-    """``best``, ``last`` or a step of the run, in place of its finished model."""
-
-    @property
-    def max_length(self) -> int | None:
-        """How long a text was in training; None: the model's own limit."""
-        if self.run is None:
-            return None
-        from runner.plan import PlanError, decode_plan
-
-        try:
-            return decode_plan(self.run.plan.read_bytes()).profile.train.max_length
-        except (OSError, PlanError):
-            return None
-
-
-def find_source(name: str, checkpoint: str = "") -> Source:
-    """Return what ``name`` means: an ONNX file, a folder with a model, a checkpoint, or a run (its name, folder, ``last``).
-
-    ``checkpoint``: ``best``, ``last`` or a step of a run. Empty: its finished model, or where there is none yet its best
-    checkpoint.
-
-    Raises:
-        FileNotFoundError: none of these.
-        LaunchError: no ONNX file of that name, a run that has nothing trained, a checkpoint of what is no run.
-    """
-    path = Path(name)
-    if path.suffix == ".onnx" or (_is_model(path) and not is_run(path)):
-        source = _of_file(path) if path.suffix == ".onnx" else _of_folder(path)
-        if checkpoint and source.run is None:
-            raise LaunchError(t("{path} is no run: it has no checkpoints", path=name))
-        if not checkpoint or source.run is None:
-            return source
-        return _of_run(source.run, checkpoint)
-    if path.name.startswith("step-") and is_run(path.absolute().parent.parent):
-        return _of_run(
-            RunDir(path.absolute().parent.parent), path.name.removeprefix("step-").lstrip("0") or "0"
-        )
-    return _of_run(find_run(name), checkpoint)
-
-
-def _is_model(path: Path) -> bool:
-    return (path / "config.json").is_file() or (path / _ADAPTER).is_file()
-
-
-def _of_file(path: Path) -> Source:
-    if not path.is_file():
-        raise LaunchError(t("there is no file {path}", path=str(path)))
-    return Source(path.absolute().parent, onnx=path.absolute())
-
-
-def _of_folder(path: Path) -> Source:
-    """An adapter alone at the end of a run is opened by the run's plan, which knows its base and its classes."""
-    owner = RunDir(path.absolute().parent)
-    if path.name != "final" or not is_run(owner.path):
-        return Source(path.absolute())
-    return _of_run(owner, "")
-
-
-def _of_run(run: RunDir, checkpoint: str) -> Source:
-    run = RunDir(run.path.absolute())
-    if not checkpoint and (run.final / _ADAPTER).is_file():
-        return Source(run.final, run, checkpoint="final")
-    if not checkpoint and _is_model(run.final):
-        return Source(run.final, run)
-    if not any(run.checkpoints.glob("step-*")):
-        raise LaunchError(
-            t("{run} has no finished model and no checkpoint yet: go on with it (doctor run --resume {run})", run=run.name)
-        )  # fmt: skip
-    return Source(run.checkpoints, run, checkpoint=checkpoint or "best")
-
-
 def interpreter_for(source: Source, given: str | None) -> str:
     """Return the interpreter that works with the model: the one given, else the run's, else the session's own.
 
@@ -126,7 +47,10 @@ def interpreter_for(source: Source, given: str | None) -> str:
         LaunchError: none is there.
         doctor.probes.target.BadPython: ``given`` is none.
     """
-    return recorded_python(source.run) if given is None and source.run is not None else interpreter(given)
+    run = source.run
+    if source.onnx is not None and is_run(source.onnx.parent.parent):
+        run = RunDir(source.onnx.parent.parent)
+    return recorded_python(run) if given is None and run is not None else interpreter(given)
 
 
 def interpreter(given: str | None) -> str:
@@ -167,15 +91,39 @@ def _lines(argv: list[str], errors: Any, offline: bool) -> Iterator[dict[str, An
         raise LaunchError(
             t("the interpreter {python} could not be started: {error}", python=argv[0], error=why)
         ) from None
-    assert process.stdout is not None
     try:
-        for raw in process.stdout:
-            yield _checked(raw)
+        yield from _told(process)
         code = process.wait()
+    except KeyboardInterrupt:
+        yield from _last_words(process)
+        raise
     finally:
         _leave(process)
     if code:
         raise LaunchError(_died(code, errors))
+
+
+def _told(process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
+    assert process.stdout is not None
+    for raw in process.stdout:
+        yield _checked(raw)
+
+
+def _last_words(process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
+    """After a Ctrl-C: let the child put away what it has, and yield what it says of it; a second Ctrl-C ends that."""
+    assert process.stdin is not None
+    process.stdin.close()
+    yield {"doing": msgspec.to_builtins(t("stopping (Ctrl-C again: at once)"))}
+    too_long = threading.Timer(LEAVE_WITHIN_S, process.kill)
+    too_long.start()
+    try:
+        yield from _told(process)
+        process.wait()
+    except KeyboardInterrupt:
+        process.kill()
+        raise
+    finally:
+        too_long.cancel()
 
 
 def _leave(process: subprocess.Popen[bytes]) -> None:

@@ -51,6 +51,8 @@ def save_tokenizer(tokenizer: Any, max_length: int, folder: Path) -> None:
     """Write a tokenizer beside its model; whoever opens it and lets it truncate cuts texts where the training did."""
     own = tokenizer.model_max_length
     tokenizer.model_max_length = max_length
+    if tokenizer.is_fast:  # tokenizer.json is also read by programs that have no transformers
+        tokenizer.backend_tokenizer.enable_truncation(max_length, direction=tokenizer.truncation_side)
     tokenizer.save_pretrained(str(folder))
     tokenizer.model_max_length = own
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doctor.commands import CommandError, Exit
-from doctor.commands.trained import source_named
+from doctor.commands.trained import require_length, source_named
 from doctor.language import say
 from runner.strings import shown
 from runner.text import Text, t
 
 if TYPE_CHECKING:
-    from doctor.model_work import Source
+    from doctor.model_source import Source
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--opset", type=int, metavar="N", help=say("the ONNX operator set (default: 18, TorchScript 17)"))  # fmt: skip
     parser.add_argument("--samples", metavar="FILE", help=say("real texts to compare on, one a line, where there is no run"))  # fmt: skip
     parser.add_argument("--cuda", action="store_true", help=say("compare on the GPU (onnxruntime-gpu), never silently on the CPU"))  # fmt: skip
+    parser.add_argument("--max-length", type=int, metavar="N", help=say("read no more than N tokens of a text (default: as many as in training)"))  # fmt: skip
     parser.add_argument("--no-latency", action="store_true", help=say("do not time torch and the files"))
     parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment that has torch"))
     parser.add_argument("--to", metavar="DIR|USER/REPO", help=say("copy the finished folder there, or to the hub (asks first)"))  # fmt: skip
@@ -53,6 +54,7 @@ def run(namespace: argparse.Namespace) -> int:
 
     if not namespace.onnx and not namespace.to:
         raise CommandError(say("say what is wanted: --onnx, or --to DIR|USER/REPO"), Exit.USAGE)
+    require_length(namespace.max_length)
     source = source_named(namespace.name, namespace.checkpoint)
     try:
         if namespace.onnx and not _export(source, namespace):
@@ -76,6 +78,7 @@ def _export(source: Source, namespace: argparse.Namespace) -> bool:
         exporter=namespace.exporter,
         opset=namespace.opset,
         texts=_samples(namespace.samples),
+        max_length=namespace.max_length,
         with_latency=not namespace.no_latency,
         provider="CUDAExecutionProvider" if namespace.cuda else "CPUExecutionProvider",
     )

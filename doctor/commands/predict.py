@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from doctor.commands import CommandError, Exit
-from doctor.commands.trained import source_named
+from doctor.commands.predict_show import Progress, show
+from doctor.commands.trained import require_length, source_named
 from doctor.language import say
 from runner.deploy.records import TABLES
-from runner.strings import shown
-from runner.text import Text, t
-
-if TYPE_CHECKING:
-    from doctor.model_work import Source
+from runner.text import t
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--encoding", default="auto", metavar="NAME", help=say("its encoding (default: found out)")
     )
     parser.add_argument("-o", "--output", metavar="FILE", help=say("write the answers there: .csv, .jsonl or .parquet"))  # fmt: skip
+    parser.add_argument("--resume", action="store_true", help=say("with -o: go on from what an interrupted call answered"))  # fmt: skip
+    parser.add_argument("--max-length", type=int, metavar="N", help=say("read no more than N tokens of a text (default: as many as in training)"))  # fmt: skip
     parser.add_argument("--top", type=int, default=5, metavar="N", help=say("how many classes or tokens are shown (default: 5)"))  # fmt: skip
     parser.add_argument("--new-tokens", type=int, default=50, metavar="N", help=say("how far a text is continued (default: 50)"))  # fmt: skip
     parser.add_argument(
@@ -49,16 +47,19 @@ def run(namespace: argparse.Namespace) -> int:
 
     if min(namespace.top, namespace.new_tokens, namespace.batch_size) < 1:
         raise CommandError(say("--top, --new-tokens and --batch-size take a number from 1 up"), Exit.USAGE)
-    source = source_named(namespace.name, namespace.checkpoint)
+    require_length(namespace.max_length)
+    if namespace.resume and not namespace.output:
+        raise CommandError(say("--resume goes on with the file that -o names"), Exit.USAGE)
+    source, progress = source_named(namespace.name, namespace.checkpoint), Progress()
     try:
-        for line in service.predict(source, _request(source, namespace), namespace.python):
-            _show(line, namespace.json)
+        for line in service.predict(source, _request(namespace), namespace.python):
+            show(line, namespace.json, progress)
     except (LaunchError, BadPython) as error:
         raise CommandError(error.text) from None
     return Exit.OK
 
 
-def _request(source: Source, namespace: argparse.Namespace) -> dict[str, Any]:
+def _request(namespace: argparse.Namespace) -> dict[str, Any]:
     if namespace.file and namespace.texts:
         raise CommandError(say("give texts or --file, not both"), Exit.USAGE)
     if namespace.file and not Path(namespace.file).is_file():
@@ -69,73 +70,43 @@ def _request(source: Source, namespace: argparse.Namespace) -> dict[str, Any]:
             t("{path}: the answers are written as .csv, .jsonl or .parquet", path=output), Exit.USAGE
         )
     return {
-        "texts": namespace.texts or ([] if namespace.file else _typed()),
+        "texts": namespace.texts or ([] if namespace.file else _typed(namespace.encoding)),
         "file": str(Path(namespace.file).absolute()) if namespace.file else "",
         "column": namespace.column,
         "pair_column": namespace.pair_column,
         "encoding": namespace.encoding,
         "out": str(Path(output).absolute()) if output else "",
+        "resume": namespace.resume,
+        "max_length": namespace.max_length,
         "top": namespace.top,
         "new_tokens": namespace.new_tokens,
         "batch_size": namespace.batch_size,
     }
 
 
-def _typed() -> list[str]:
-    if sys.stdin is None:
-        raise CommandError(say("there is no text to answer"), Exit.USAGE)
+def _typed(encoding: str) -> list[str]:
+    """Return the lines of standard input that hold a text; its encoding is found as that of a file is."""
     if sys.stdin.isatty():
         print(say("one text a line; Ctrl-D answers them:"), file=sys.stderr, flush=True)
-    texts = [line.rstrip("\r\n") for line in sys.stdin if line.strip()]
+    lines = _decoded(sys.stdin.buffer.read(), encoding).removesuffix("\n").split("\n")
+    texts = [line.rstrip("\r") for line in lines if line.strip()]
     if not texts:
         raise CommandError(say("there is no text to answer"), Exit.USAGE)
+    if left_out := len(lines) - len(texts):
+        words = t(
+            "{count} empty {count:line of standard input has|lines of standard input have} no answer",
+            count=left_out,
+        )
+        print(say(words), file=sys.stderr, flush=True)
     return texts
 
 
-def _show(line: dict[str, Any], as_json: bool) -> None:
-    if "answer" in line:
-        if as_json:
-            import msgspec
+def _decoded(data: bytes, encoding: str) -> str:
+    from runner.encodings import decode_bytes
 
-            print(msgspec.json.encode(line["answer"]).decode(), flush=True)
-        else:
-            print("\n".join(answer_lines(line["answer"])), flush=True)
-    elif "written" in line:
-        print(
-            say(
-                t("{count} {count:answer|answers} in {path}", count=line["done"], path=shown(line["written"]))
-            )
-        )
-    elif "doing" in line:
-        import msgspec
-
-        print(say(msgspec.convert(line["doing"], Text)), file=sys.stderr, flush=True)
-    elif "done" in line and sys.stderr.isatty():
-        print("\r" + say(t("{count} answered", count=line["done"])), end="\r", file=sys.stderr, flush=True)
-    if line.get("left_out"):
-        words = t("{count} {count:row has|rows have} more or fewer fields than the header, and no answer", count=line["left_out"])  # fmt: skip
-        print(say(words), file=sys.stderr, flush=True)
-
-
-def answer_lines(answer: dict[str, Any]) -> Iterator[str]:
-    """Yield an answer as a person reads it: the answer first, then the text."""
-    text = shown(" ".join(str(answer["text"]).split()))
-    brief = text if len(text) <= 60 else text[:59] + "…"
-    if "label" in answer:
-        others = list(answer["scores"].items())[1:]
-        rest = "  ".join(f"{shown(name)} {score:.3f}" for name, score in others)
-        yield f"{shown(answer['label'])}  {answer['score']:.3f}  {brief}" + (f"\n    {rest}" if rest else "")
-    elif "labels" in answer:
-        yield f"{shown(', '.join(answer['labels'])) or '-'}  {brief}"
-        yield "    " + "  ".join(f"{shown(name)} {score:.3f}" for name, score in answer["scores"].items())
-    elif "tags" in answer:
-        yield " ".join(f"{shown(word)}/{shown(tag)}" for word, tag in zip(answer["words"], answer["tags"], strict=True))  # fmt: skip
-    elif "gaps" in answer:
-        yield brief
-        for gap in answer["gaps"]:
-            yield "    " + "  ".join(f"{shown(name)} {score:.3f}" for name, score in gap.items())
-    elif "continuation" in answer:
-        yield text + shown(answer["continuation"])
-    else:
-        value = answer.get("value", answer.get("values"))
-        yield f"{value}  {brief}"
+    try:
+        return decode_bytes(data)[0] if encoding == "auto" else data.decode(encoding)
+    except (ValueError, LookupError) as error:
+        raise CommandError(
+            t("standard input cannot be read as text: {why}", why=str(error)), Exit.USAGE
+        ) from None

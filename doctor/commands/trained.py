@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 from doctor.commands import CommandError, Exit
 from doctor.commands.run_resume import no_such_run
+from runner.text import t
 
 if TYPE_CHECKING:
-    from doctor.model_work import Source
+    from doctor.model_source import Source
+
+SHORTEST_TOKENS = 4
+"""As train.max_length: a mark before and after each of two texts."""
 
 
 def source_named(name: str, checkpoint: str) -> Source:
@@ -22,3 +26,11 @@ def source_named(name: str, checkpoint: str) -> Source:
         raise CommandError(no_such_run(name, error), Exit.USAGE) from None
     except LaunchError as error:
         raise CommandError(error.text) from None
+
+
+def require_length(tokens: int | None) -> None:
+    """Refuse a --max-length that leaves no room for a text beside the marks around it. Raises CommandError."""
+    if tokens is not None and tokens < SHORTEST_TOKENS:
+        raise CommandError(
+            t("--max-length takes a number from {least} up", least=SHORTEST_TOKENS), Exit.USAGE
+        )

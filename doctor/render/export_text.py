@@ -32,8 +32,8 @@ def export_lines(exported: Exported, folder: Path) -> Iterator[str]:
 def _parity(fp32: Variant) -> Iterator[str]:
     most = max((one.max_difference for one in fp32.shapes), default=0.0)
     yield "  " + say(
-        t("equal to torch on {count} {count:shape|shapes} with padding, up to {texts} x {tokens} tokens (largest difference {most})",
-          count=len(fp32.shapes), texts=max(one.shape[0] for one in fp32.shapes),
+        t("equal to torch on {count} {count:shape|shapes}, padded on either side, up to {texts} x {tokens} tokens (largest difference {most})",
+          count=len({one.shape for one in fp32.shapes}), texts=max(one.shape[0] for one in fp32.shapes),
           tokens=max(one.shape[1] for one in fp32.shapes), most=f"{most:.1e}")
     )  # fmt: skip
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from doctor.model_export import OnnxOptions
-    from doctor.model_work import Source
+    from doctor.model_source import Source
     from runner.deploy.records import Exported
     from runner.text import Text
 
 
 def find_model(name: str, checkpoint: str = "") -> Source:
     """Return the model that a run, a folder or an ONNX file means. Raises FileNotFoundError, LaunchError."""
-    from doctor.model_work import find_source
+    from doctor.model_source import find_source
 
     return find_source(name, checkpoint)
 

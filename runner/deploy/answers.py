@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from runner.deploy.trained import Trained, encode, with_a_token
+from runner.deploy.session import Batch
+from runner.deploy.trained import Trained, encode, unread_tokens, with_a_token
 from runner.inputs import InputError
 from runner.rows import Row
 from runner.spans import is_span_tagging, spans
@@ -18,22 +19,33 @@ Answer = dict[str, Any]
 def answer_rows(trained: Trained, rows: list[Row], top: int) -> list[Answer]:
     """Return one answer a row, in the order of the rows: probabilities rounded to six digits.
 
+    ``cut_tokens`` of an answer: how many of the text's tokens were too many to be read.
+
     Raises:
         InputError: the model is of a kind that gives no answers.
     """
     if trained.kind == "token-classification":
         return _tagged(trained, rows)
-    pairs = [row.pair for row in rows] if any(row.pair for row in rows) else None
-    batch = encode(trained, [row.text for row in rows], pairs)
-    if trained.kind == "classification":
-        return _classified(trained, trained.answer(batch), top)
-    if trained.kind == "masked-lm":
-        return _filled(trained, batch, top)
-    raise InputError(t("a model of kind {kind} gives no answers to a text", kind=trained.kind))
+    if trained.kind not in _ANSWERS:
+        raise no_answers(trained)
+    texts = [[row.text for row in rows]]
+    if any(row.pair for row in rows):
+        texts.append([row.pair for row in rows])
+    batch = encode(trained, *texts)
+    return _with_cut(_ANSWERS[trained.kind](trained, batch, top), unread_tokens(trained, batch, *texts))
 
 
-def _classified(trained: Trained, logits: torch.Tensor, top: int) -> list[Answer]:
-    labels = trained.labels
+def no_answers(trained: Trained) -> InputError:
+    """Return the sentence that a model of this kind is not asked."""
+    return InputError(t("a model of kind {kind} gives no answers to a text", kind=trained.kind))
+
+
+def _with_cut(answers: list[Answer], unread: list[int]) -> list[Answer]:
+    return [{**answer, "cut_tokens": count} for answer, count in zip(answers, unread, strict=True)]
+
+
+def _classified(trained: Trained, batch: Batch, top: int) -> list[Answer]:
+    labels, logits = trained.labels, trained.answer(batch)
     if trained.problem == "regression":
         return [{"value": _rounded(row[0])} if len(row) == 1 else {"values": [_rounded(one) for one in row]} for row in logits]  # fmt: skip
     if trained.problem == "multi_label_classification":
@@ -67,11 +79,14 @@ def _tagged(trained: Trained, rows: list[Row]) -> list[Answer]:
         words, is_split_into_words=True, truncation=True, max_length=trained.max_length, padding=True,
         return_tensors="pt",
     )  # fmt: skip
-    batch = {name: encoded[name].long() for name in trained.input_names}
-    ids = trained.answer(with_a_token(batch, trained.tokenizer.pad_token_id or 0)).argmax(-1)
-    return [
+    batch = with_a_token(
+        {name: encoded[name].long() for name in trained.input_names}, trained.tokenizer.pad_token_id or 0
+    )
+    ids = trained.answer(batch).argmax(-1)
+    answers = [
         _one_tagged(trained, words[row], encoded.word_ids(row), ids[row].tolist()) for row in range(len(rows))
     ]
+    return _with_cut(answers, unread_tokens(trained, batch, words, is_split_into_words=True))
 
 
 def _one_tagged(trained: Trained, words: list[str], places: list[int | None], ids: list[int]) -> Answer:
@@ -90,7 +105,7 @@ def _one_tagged(trained: Trained, words: list[str], places: list[int | None], id
     return answer
 
 
-def _filled(trained: Trained, batch: dict[str, torch.Tensor], top: int) -> list[Answer]:
+def _filled(trained: Trained, batch: Batch, top: int) -> list[Answer]:
     """A text without a gap gets an answer without one: among many, it is the file's business."""
     logits = trained.answer(batch)
     answers: list[Answer] = []
@@ -108,6 +123,9 @@ def _tokens(trained: Trained, shares: torch.Tensor, top: int) -> dict[str, float
     return {name: _rounded(value) for name, value in zip(names, best.values, strict=True)}
 
 
+_ANSWERS = {"classification": _classified, "masked-lm": _filled}
+
+
 def continue_texts(trained: Trained, rows: list[Row], new_tokens: int) -> list[Answer]:
     """Return what a causal language model goes on with, the likeliest token each time, one text after another."""
     answers: list[Answer] = []
@@ -122,5 +140,5 @@ def continue_texts(trained: Trained, rows: list[Row], new_tokens: int) -> list[A
                 pad_token_id=pad if pad is not None else trained.tokenizer.eos_token_id,
             )  # fmt: skip
         text = trained.tokenizer.decode(made[0, batch["input_ids"].shape[1] :], skip_special_tokens=True)
-        answers.append({"continuation": text})
+        answers.append({"continuation": text, "cut_tokens": unread_tokens(trained, batch, [row.text])[0]})
     return answers

@@ -20,17 +20,21 @@ ROW_GROUP = 1000
 
 
 class Writer:
-    """Takes one answer after another; what is written is whole once it is left."""
+    """Takes one answer after another; what is written is whole once it is left, by an interrupt too."""
+
+    is_flat = True
+    """Can a field hold a single value alone?"""
 
     def __init__(self, path: Path, paired: bool) -> None:
         self.path, self.paired = path, paired
-        self.rows = 0
+        self.rows = self.cut_rows = 0
+        """How many there are, and of how many the end was not read."""
 
     def __enter__(self) -> Writer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        if kind is None:
+        if kind is None or issubclass(kind, KeyboardInterrupt):
             self.close()
             return
         with contextlib.suppress(
@@ -38,9 +42,16 @@ class Writer:
         ):  # what went wrong is under way; the file is thrown away
             self.abandon()
 
-    def write(self, row: Row, answer: Answer) -> None:
-        self.add(flat(with_text(row, answer, self.paired)))
+    def values(self, row: Row, answer: Answer) -> dict[str, Any]:
+        """Return an answer as this form holds it."""
+        whole = with_text(row, answer, self.paired)
+        return flat(whole) if self.is_flat else whole
+
+    def write(self, values: dict[str, Any]) -> None:
+        """Write one answer, as :meth:`values` gives it or as it was read back."""
+        self.add(values)
         self.rows += 1
+        self.cut_rows += int(values["cut_tokens"]) > 0
 
     def add(self, values: dict[str, Any]) -> None:
         raise NotImplementedError
@@ -87,13 +98,11 @@ class CsvWriter(Writer):
 class JsonWriter(Writer):
     """One JSON object a line."""
 
+    is_flat = False
+
     def __init__(self, path: Path, paired: bool) -> None:
         super().__init__(path, paired)
         self._file = open(path, "wb")  # noqa: SIM115 - closed by close
-
-    def write(self, row: Row, answer: Answer) -> None:
-        self.add(with_text(row, answer, self.paired))
-        self.rows += 1
 
     def add(self, values: dict[str, Any]) -> None:
         self._file.write(msgspec.json.encode(values) + b"\n")

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 import torch
 
+from runner.deploy.foreign import pickle_note
 from runner.deploy.from_run import choose_checkpoint, open_checkpoint
 from runner.deploy.held_out import GivenTexts, HeldOut, open_held_out
 from runner.deploy.latency import measure
@@ -26,6 +27,7 @@ from runner.inputs import InputError
 from runner.plan import PlanError
 from runner.rundir import RunDir
 from runner.text import Text, t
+from runner.tokenizer import save_tokenizer
 
 ONNX_FILE = "model.onnx"
 LATENCY_LENGTH = 128
@@ -82,6 +84,8 @@ def _source(request: Request, tell: Tell) -> _Source:
     """Return the model of a folder, or of a checkpoint of the run. Raises InputError."""
     if not request.checkpoint:
         folder = Path(request.folder)
+        if note := pickle_note(folder):
+            tell(note)
         return _Source(folder, lambda attention: open_trained(folder, request.max_length, attention))
     run = RunDir(request.run)
     checkpoint, why = choose_checkpoint(run, request.checkpoint)
@@ -93,7 +97,7 @@ def _source(request: Request, tell: Tell) -> _Source:
 
 def _into(making: Path, request: Request, source: _Source, tell: Tell) -> Exported:
     trained, written, shapes = _write(making, request, source, tell)
-    trained.tokenizer.save_pretrained(str(making))
+    save_tokenizer(trained.tokenizer, trained.max_length, making)
     trained.model.config.save_pretrained(str(making))
     texts, no_texts = _texts(request, trained)
     variants, torch_metrics = _variants(trained, written.path, shapes, texts, request, tell)
@@ -172,8 +176,8 @@ def _proven(trained: Trained, path: Path, exporter: str, request: Request, why: 
     bad = next((one for one in shapes if not one.is_equal), None)
     if bad is not None:
         raise ExportFailed(
-            t("the file of the {exporter} exporter does not answer as torch does: {texts} x {tokens} tokens, {difference}",
-              exporter=exporter, texts=bad.shape[0], tokens=bad.shape[1], difference=bad.first_difference)
+            t("the file of the {exporter} exporter does not answer as torch does: {texts} x {tokens} tokens (padding: {side}), {difference}",
+              exporter=exporter, texts=bad.shape[0], tokens=bad.shape[1], side=bad.side, difference=bad.first_difference)
         )  # fmt: skip
     return written, shapes
 

@@ -11,6 +11,7 @@ import transformers
 
 from runner.build import in_fp32
 from runner.deploy.adapter_folder import ADAPTER, open_base
+from runner.deploy.foreign import refusal
 from runner.deploy.kinds import kind_of
 from runner.deploy.place import CARD
 from runner.deploy.records import REPORT, Exported
@@ -23,6 +24,9 @@ from runner.text import t
 _NO_LIMIT = 1 << 20
 # No code out of a model's folder is run, and nobody is asked whether it should be.
 _LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+_VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model", "tokenizer.model")  # fmt: skip
+_WITHOUT_VOCABULARY = ("canine",)
+"""Kinds of model that read characters as they are."""
 
 
 def open_trained(folder: Path, max_length: int | None = None, attention: str = "") -> Trained:
@@ -34,6 +38,8 @@ def open_trained(folder: Path, max_length: int | None = None, attention: str = "
         InputError: it is no such folder, it is damaged, or what it holds answers in a way not known here.
     """
     check_folder(folder)
+    if refused := refusal(folder):
+        raise InputError(refused)
     try:
         if (folder / ADAPTER).is_file():
             model, tokenizer = open_base(folder, attention)
@@ -116,11 +122,23 @@ def check_folder(folder: Path) -> None:
 def _open_beside(folder: Path) -> tuple[Any, Any]:
     config = transformers.AutoConfig.from_pretrained(str(folder), **_LOCAL)
     kind, _ = kind_of(folder, config)
+    _require_vocabulary(folder, config)
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **_LOCAL)
     if kind == "token-classification" and getattr(tokenizer, "add_prefix_space", None) is False:
         # A byte-level tokenizer takes words one by one only where it puts their blank before them itself.
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), add_prefix_space=True, **_LOCAL)
     return config, tokenizer
+
+
+def _require_vocabulary(folder: Path, config: Any) -> None:
+    """Without one transformers makes a tokenizer up that knows no word. Raises InputError."""
+    if config.model_type not in _WITHOUT_VOCABULARY and not any(
+        (folder / name).is_file() for name in _VOCABULARIES
+    ):
+        raise InputError(
+            t("{path} has no tokenizer: put the one that the model learnt with beside it, with {command}",
+              path=str(folder), command=f'AutoTokenizer.from_pretrained("BASE").save_pretrained("{folder}")')
+        )  # fmt: skip
 
 
 def not_a_model(path: Path, error: Exception) -> InputError:

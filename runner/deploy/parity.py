@@ -12,20 +12,23 @@ from runner.deploy.records import Agreement, ShapeParity
 from runner.deploy.session import Batch, ask
 from runner.deploy.trained import Trained
 
-SHAPES = ((1, 7), (2, 16), (3, 33), (5, 64), (8, 128), (1, 512))
-"""(texts, tokens of the longest); cut to what the model takes."""
+SHAPES = ((1, 7), (2, 16), (3, 33), (5, 64), (8, 128), (2, 512))
+"""(texts, tokens of the longest); cut to what the model takes. All but the first are padded."""
+SIDES = ("right", "left")
+"""Where shorter texts are padded: on either side, since nobody knows which one the next program takes."""
 RTOL, ATOL = 1e-3, 1e-4
 """fp32: a difference up to ``ATOL + RTOL * |torch|`` is rounding in another order."""
 
 
-def made_up_batch(trained: Trained, shape: tuple[int, int], seed: int) -> Batch:
-    """Return a batch of random tokens whose rows have every length down to one: int64 ``shape``."""
+def made_up_batch(trained: Trained, shape: tuple[int, int], seed: int, side: str = "right") -> Batch:
+    """Return a batch of random tokens: int64 ``shape``. The first text is as long as that, all others shorter and padded on ``side``."""
     rows, length = shape
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(0, trained.vocabulary, shape, generator=generator)
-    lengths = torch.randint(1, length + 1, (rows,), generator=generator)
+    lengths = torch.randint(1, max(2, length), (rows,), generator=generator)
     lengths[0] = length
-    mask = (torch.arange(length)[None, :] < lengths[:, None]).long()
+    places = torch.arange(length) if side == "right" else torch.arange(length).flip(0)
+    mask = (places[None, :] < lengths[:, None]).long()
     pad = trained.tokenizer.pad_token_id or 0
     ids = ids.masked_fill(mask == 0, pad)
     values = {"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)}
@@ -38,21 +41,28 @@ def shapes_for(trained: Trained) -> list[tuple[int, int]]:
 
 
 def compare_shapes(trained: Trained, session: Any, shapes: Sequence[tuple[int, int]]) -> list[ShapeParity]:
-    """Hold both against each other on made-up tokens of every shape."""
-    return [_compare_one(trained, session, shape, seed) for seed, shape in enumerate(shapes)]
+    """Hold both against each other on made-up tokens of every shape, where it has padding with it on either side."""
+    return [
+        _compare_one(trained, session, shape, seed, side)
+        for seed, shape in enumerate(shapes)
+        for side in (SIDES if shape[0] > 1 else SIDES[:1])
+    ]
 
 
-def _compare_one(trained: Trained, session: Any, shape: tuple[int, int], seed: int) -> ShapeParity:
-    batch = made_up_batch(trained, shape, seed)
+def _compare_one(trained: Trained, session: Any, shape: tuple[int, int], seed: int, side: str) -> ShapeParity:
+    batch = made_up_batch(trained, shape, seed, side)
     want, got = trained.answer(batch).numpy(), ask(session, batch)
     if want.shape != got.shape:
         words = f"{trained.output_name}: torch {list(want.shape)}, ONNX {list(got.shape)}"
-        return ShapeParity(shape=shape, max_difference=float("inf"), is_equal=False, first_difference=words)
+        return ShapeParity(
+            shape=shape, side=side, max_difference=float("inf"), is_equal=False, first_difference=words
+        )
     counted = _counted(trained, batch, want.shape)
     difference = numpy.where(counted, numpy.abs(want - got), 0.0)
     off = counted & ~(difference <= ATOL + RTOL * numpy.abs(want))  # a NaN is off
     return ShapeParity(
         shape=shape,
+        side=side,
         max_difference=float(numpy.nanmax(difference)),
         is_equal=not off.any(),
         first_difference=_place(trained.output_name, off, want, got) if off.any() else "",

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from runner.deploy.answers import Answer, answer_rows, continue_texts
-from runner.deploy.answers_file import open_writer, with_text
+from runner.deploy.answers import Answer, answer_rows, continue_texts, no_answers
+from runner.deploy.answers_file import Writer, open_writer, with_text
+from runner.deploy.foreign import pickle_note
 from runner.deploy.from_run import choose_checkpoint, open_checkpoint
 from runner.deploy.opening import open_onnx, open_trained
+from runner.deploy.part_file import go_on_from, part_of
 from runner.deploy.place import new_file
 from runner.deploy.trained import OnnxModel, Trained
+from runner.durable import sync_path
 from runner.inputs import InputError
 from runner.profile import DataSection
 from runner.readers import kind_of, rows_of
@@ -48,6 +52,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     encoding: str = "auto"
     out: str = ""
     """CSV, JSONL or Parquet by its name; empty: answers are told one by one."""
+    resume: bool = False
+    """Go on from what an interrupted call left of ``out``."""
     max_length: int | None = None
     batch_size: int = 16
     top: int = 5
@@ -57,47 +63,75 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def predict(request: Request, teller: Teller) -> None:
     """Answer every row; a line ``{"answer": ...}`` each, or ``{"done": rows}`` now and then with ``out``.
 
-    The last line says how many rows of the file did not fit its header and got no answer.
+    The last line says how many rows of the file did not fit its header and got no answer, and with ``out`` how many were cut.
 
     Raises:
         InputError: the model, the file or its column is not there.
         OSError: the file cannot be read, or the answers not written.
     """
-    if (
-        request.out
-        and request.file
-        and Path(request.out).exists()
-        and Path(request.out).samefile(request.file)
-    ):
-        raise InputError(t("{path} is the file with the texts: write the answers to another one", path=request.out))  # fmt: skip
+    _refuse_own_output(request)
     trained, notes = _open(request, teller), ReadingNotes()
+    if trained.kind == "features":
+        raise no_answers(trained)
     if isinstance(trained, OnnxModel) and trained.kind == "causal-lm":
         raise InputError(t("text is continued from the torch model only: name the run or its final folder"))
-    answers = _answers(trained, _rows(request, notes), request)
+    rows = _rows(request, notes)
     if request.out:
-        done = _write(answers, request, teller)
-        teller.line(done=done, written=request.out, left_out=notes.misshapen_rows)
+        writer = _write(trained, rows, request, teller)
+        teller.line(
+            done=writer.rows, written=request.out, left_out=notes.misshapen_rows, cut_rows=writer.cut_rows,
+            max_length=trained.max_length,
+        )  # fmt: skip
         return
-    for done, (row, answer) in enumerate(answers, start=1):
+    for done, (row, answer) in enumerate(_answers(trained, rows, request), start=1):
         teller.line(answer=with_text(row, answer, bool(request.pair_column or request.pairs)), done=done)
     teller.line(left_out=notes.misshapen_rows)
 
 
-def _write(answers: Iterator[tuple[Row, Answer]], request: Request, teller: Teller) -> int:
-    """Write all answers to a file that is whole or not there, and return how many there are."""
-    path = Path(request.out)
+def _refuse_own_output(request: Request) -> None:
+    out = Path(request.out)
+    if request.out and request.file and out.exists() and out.samefile(request.file):
+        raise InputError(t("{path} is the file with the texts: write the answers to another one", path=request.out))  # fmt: skip
+
+
+def _write(trained: Trained, rows: Iterator[Row], request: Request, teller: Teller) -> Writer:
+    """Write all answers to a file that is whole or not there, and return the writer, which counted them.
+
+    Interrupted, it leaves what is answered beside it (:mod:`runner.deploy.part_file`), for a call with ``resume``.
+    """
+    path, answered = Path(request.out), 0
+    part = part_of(path)
     if not path.parent.is_dir():
         raise InputError(t("there is no folder {path}", path=str(path.parent)))
+    if part.is_file() and not request.resume:
+        teller.doing(t("{path} has the answers of an interrupted call: with --resume it is gone on from there", path=str(part)))  # fmt: skip
     with new_file(path) as making:
         try:
             with open_writer(path, making, bool(request.pair_column)) as writer:
-                for number, (row, answer) in enumerate(answers, start=1):
-                    writer.write(row, answer)
-                    if number % 100 == 0:
-                        teller.line(done=number)
+                if request.resume:
+                    go_on_from(part, rows, writer, lambda lot: _answered(trained, lot, request))
+                tell = partial(_tell_progress, teller, writer.rows)
+                for row, answer in _answers(trained, rows, request, tell):
+                    writer.write(writer.values(row, answer))
+                    answered += 1
+        except KeyboardInterrupt:
+            if answered:
+                _keep(making, part, writer.rows, teller)
+            raise
         except OSError as error:
             raise _named(error, making, path) from error
-    return writer.rows
+    part.unlink(missing_ok=True)
+    return writer
+
+
+def _tell_progress(teller: Teller, before: int, answered: int) -> None:
+    teller.line(done=before + answered)
+
+
+def _keep(making: Path, part: Path, rows: int, teller: Teller) -> None:
+    making.replace(part)
+    sync_path(part)
+    teller.line(kept=rows, part=str(part))
 
 
 def _named(error: OSError, making: Path, path: Path) -> OSError:
@@ -111,6 +145,8 @@ def _open(request: Request, teller: Teller) -> Trained:
     if request.onnx:
         return open_onnx(Path(request.onnx), request.max_length)
     if not request.checkpoint:
+        if note := pickle_note(Path(request.folder)):
+            teller.doing(note)
         return open_trained(Path(request.folder), request.max_length)
     checkpoint, why = choose_checkpoint(RunDir(request.run), request.checkpoint)
     teller.doing(why)
@@ -142,15 +178,27 @@ def _refuse_unknown_form(path: Path) -> None:
                            path=str(path))) from error  # fmt: skip
 
 
-def _answers(trained: Trained, rows: Iterable[Row], request: Request) -> Iterator[tuple[Row, Answer]]:
-    """Yield (row, answer) in the order of the rows."""
-    source = iter(rows)
+def _answers(
+    trained: Trained,
+    rows: Iterable[Row],
+    request: Request,
+    tell: Callable[[int], None] = lambda answered: None,
+) -> Iterator[tuple[Row, Answer]]:
+    """Yield (row, answer) in the order of the rows; ``tell`` hears after each batch how many are answered."""
+    source, answered = iter(rows), 0
     while some := list(islice(source, SORTED_ROWS)):
         order = sorted(range(len(some)), key=lambda index: len(some[index].text))
         found: dict[int, Answer] = {}
         for start in range(0, len(order), request.batch_size):
             lot = order[start : start + request.batch_size]
             texts = [some[index] for index in lot]
-            answered = continue_texts(trained, texts, request.new_tokens) if trained.kind == "causal-lm" else answer_rows(trained, texts, request.top)  # fmt: skip
-            found.update(zip(lot, answered, strict=True))
+            found.update(zip(lot, _answered(trained, texts, request), strict=True))
+            answered += len(lot)
+            tell(answered)
         yield from ((row, found[index]) for index, row in enumerate(some))
+
+
+def _answered(trained: Trained, rows: list[Row], request: Request) -> list[Answer]:
+    if trained.kind == "causal-lm":
+        return continue_texts(trained, rows, request.new_tokens)
+    return answer_rows(trained, rows, request.top)

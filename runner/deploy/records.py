@@ -16,6 +16,8 @@ class ShapeParity(msgspec.Struct, frozen=True, kw_only=True):
 
     shape: tuple[int, int]
     """(texts, tokens of the longest)"""
+    side: str = "right"
+    """Where shorter texts were padded; a single text never is."""
     max_difference: float
     is_equal: bool
     first_difference: str = ""

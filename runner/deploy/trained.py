@@ -100,6 +100,24 @@ def encode(trained: Trained, texts: list[str], pairs: list[str] | None = None) -
     return with_a_token(batch, trained.tokenizer.pad_token_id or 0)
 
 
+def unread_tokens(trained: Trained, batch: dict[str, torch.Tensor], *texts: Any, **options: Any) -> list[int]:
+    """Return for each text of an encoded batch how many of its tokens lie beyond the longest length.
+
+    ``texts``, ``options``: what the tokenizer was given. Only a row that is as long as can be may be cut; it is encoded again.
+    """
+    mask = batch.get("attention_mask")
+    filled = (
+        mask.sum(1).tolist() if mask is not None else [batch["input_ids"].shape[1]] * len(batch["input_ids"])
+    )
+    full = [row for row, count in enumerate(filled) if count >= trained.max_length]
+    unread = [0] * len(filled)
+    if full:
+        whole = trained.tokenizer(*([part[row] for row in full] for part in texts), **options)["input_ids"]
+        for row, ids in zip(full, whole, strict=True):
+            unread[row] = len(ids) - int(filled[row])
+    return unread
+
+
 def with_a_token(batch: dict[str, torch.Tensor], pad: int) -> dict[str, torch.Tensor]:
     """Return the batch with at least one token that is looked at in every row."""
     mask = batch.get("attention_mask")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import _thread
 import os
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -20,7 +21,8 @@ from runner.deploy.place import UNFINISHED, discard
 from runner.inputs import InputError
 from runner.text import Text
 
-LEAVE_IN_S = 2.0
+LEAVE_IN_S = 20.0
+"""How long the main thread has, after its caller went, to come out of what it is in and put its work away."""
 
 
 class Teller:
@@ -31,17 +33,40 @@ class Teller:
         os.dup2(2, 1)
 
     def line(self, **fields: Any) -> None:
-        self._file.write(msgspec.json.encode(fields) + b"\n")
-        self._file.flush()
+        """Write a line; where nobody reads any more that is an interrupt, as the end of stdin is."""
+        try:
+            self._file.write(msgspec.json.encode(fields) + b"\n")
+            self._file.flush()
+        except BrokenPipeError:
+            raise KeyboardInterrupt from None
 
     def doing(self, text: Text) -> None:
         self.line(doing=text)
 
 
+def stop_once() -> None:
+    """Make the first signal to stop a KeyboardInterrupt and any other after it nothing: what puts work away is not cut off.
+
+    A terminal that hangs up is not such a signal: its end reaches the caller, and the caller's end this process.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for number in _STOPS:
+        signal.signal(number, _stop)
+
+
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+def _stop(*_: object) -> None:
+    for number in _STOPS:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def watch_caller(home: Path) -> None:
     """End with whoever started this: stdin is a pipe of theirs, and its end is theirs, however they ended.
 
-    The main thread gets a few seconds to remove what it was making; then it is removed for it.
+    The main thread gets :data:`LEAVE_IN_S` to put away what it was making; then it is removed for it.
     """
     threading.Thread(target=_wait_for_the_end, args=(home,), daemon=True).start()
 
@@ -63,6 +88,7 @@ def _wait_for_the_end(home: Path) -> None:
 def main(verb: str, request_path: str) -> int:
     """Do what the request asks; a failure is one line with its sentence. Returns the exit status."""
     teller = Teller()
+    stop_once()
     watch_caller(Path(request_path).parent)
     with open(request_path, "rb") as file:
         request = file.read()

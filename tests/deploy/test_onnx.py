@@ -105,7 +105,9 @@ def test_a_file_that_answers_otherwise_is_not_kept(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(onnx_file._EXPORTERS, "torchscript", write_another)
     with pytest.raises(ExportFailed) as caught:
         exported(folder, tmp_path / "onnx", exporter="torchscript")
-    assert "does not answer as torch does: 1 x 7 tokens, logits[0, 0]: torch" in str(caught.value)
+    assert "does not answer as torch does: 1 x 7 tokens (padding: right), logits[0, 0]: torch" in str(
+        caught.value
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
