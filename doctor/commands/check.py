@@ -41,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     purpose.add_argument(
         "--script", metavar="FILE", help=say("also judge the machine for this training script, and lint it")
     )
+    purpose.add_argument("file", nargs="?", metavar="FILE.py", help=say("a training script, as --script"))
     parser.add_argument("--python", metavar="PATH", help=say("the interpreter or environment to examine"))
     parser.add_argument(
         "--deep",
@@ -73,6 +74,10 @@ def run(namespace: argparse.Namespace) -> int:
         return fleet.run(namespace)
     if namespace.why:
         _known(namespace.why)
+    if namespace.file is not None:
+        from doctor.commands.named_file import script_named
+
+        namespace.script = script_named(namespace.file)
     snapshot = _examined(namespace)
     snapshot, report, missing = _judged_for(namespace, snapshot)
     code = service.exit_code(report, namespace.fail_on)
@@ -82,7 +87,9 @@ def run(namespace: argparse.Namespace) -> int:
     for text in missing:
         complain(text)
     if namespace.facts is None:
-        _name_what_was_cut_off()
+        from doctor.commands.half_done import name_what_was_cut_off
+
+        name_what_was_cut_off()
     return code
 
 
@@ -102,32 +109,6 @@ def _known(finding_id: str) -> None:
         )  # fmt: skip
     if finding_id not in pages.all_pages():
         raise CommandError(t("No check gives {id}. `doctor help` lists the ids.", id=finding_id), Exit.USAGE)
-
-
-def _name_what_was_cut_off() -> None:
-    """A fix that was killed half way is named at the next start, whichever that is."""
-    from doctor.state_dir import state_dir
-
-    if not (state_dir() / "journal").exists():
-        return
-    from doctor import service
-    from doctor.journal import JournalError
-    from runner.text import t
-
-    try:
-        half_done = service.half_done_changes()
-    except JournalError as error:
-        complain(error.text)
-        return
-    for change in half_done:
-        complain(
-            t(
-                "change {id} ({fix}, {time}) was cut off half way; `doctor journal` says more",
-                id=change.id,
-                fix=change.fix.id,
-                time=change.at,
-            )
-        )
 
 
 def _examined(namespace: argparse.Namespace) -> Snapshot:
