@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import transformers
+from accelerate import init_empty_weights
 
 from runner.adapters import with_adapters
 from runner.choices import parse_release, recomputes
@@ -21,6 +22,7 @@ from runner.profile import ModelSection
 from runner.seed import seed_everything
 from runner.tasks import Task
 from runner.text import t
+from runner.weightless import take_weights_out
 
 
 def model_origin(model: ModelSection) -> str:
@@ -72,8 +74,12 @@ def _config(model: ModelSection, **changes: Any) -> Any:
         raise not_opened(model, error) from error
 
 
-def build_model(plan: Plan, task: Task, tokenizer: Any) -> tuple[torch.nn.Module, list[str]]:
+def build_model(
+    plan: Plan, task: Task, tokenizer: Any, weightless: bool = False
+) -> tuple[torch.nn.Module, list[str]]:
     """Return the model in fp32 on the CPU, and the names of the weights that are new (not pretrained).
+
+    ``weightless``: with its parameters on the meta device and nothing read but its configuration; buffers are real.
 
     Raises:
         InputError: it cannot be opened, or does not fit the tokenizer.
@@ -86,7 +92,9 @@ def build_model(plan: Plan, task: Task, tokenizer: Any) -> tuple[torch.nn.Module
     if model.dropout is not None:
         set_dropout(config, model.dropout)
     config.pad_token_id = tokenizer.pad_token_id
-    if model.config:
+    if weightless:
+        built, new = _without_weights(model, config, task, tokenizer), []
+    elif model.config:
         config.vocab_size = tokens_needed(tokenizer)
         built = auto_class(task).from_config(config, **_attention(model))
         new = ["*"]
@@ -99,7 +107,19 @@ def build_model(plan: Plan, task: Task, tokenizer: Any) -> tuple[torch.nn.Module
         new = [*new, "lora_*"]
     if recomputes(plan.profile):
         checkpoint_activations(built)
+    if weightless:
+        take_weights_out(built)  # adapters were put on whole
     return built, new
+
+
+def _without_weights(model: ModelSection, config: Any, task: Task, tokenizer: Any) -> Any:
+    """Return the model as it stands after its embeddings have grown: there are no rows here to make new ones from."""
+    needed = tokens_needed(tokenizer)
+    config.vocab_size = needed if model.config else max(needed, config.vocab_size)
+    with init_empty_weights(include_buffers=False):
+        built = auto_class(task).from_config(config, **in_fp32(), **_attention(model))
+    built.tie_weights()  # a parameter that is moved to the meta device is another one
+    return built
 
 
 def tokens_needed(tokenizer: Any) -> int:

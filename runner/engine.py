@@ -15,6 +15,7 @@ import torch
 from runner.choices import Settings
 from runner.parallel import keeping_gradients, replicated
 from runner.placement import Placed
+from runner.sharded import compile_blocks, uncompile_blocks
 
 LOWEST_SCALE = 1.0
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -53,13 +54,18 @@ class Engine:
         self.compile() if self._compiles else self.go_uncompiled()
 
     def compile(self) -> None:
-        """Have the model compiled by its next pass. Shapes are dynamic from the start: bucketed batches have many lengths, each of
-        which would compile again."""
+        """Have the model compiled by its next pass; of one that torch has cut into parts each block by itself. Shapes are dynamic
+        from the start: bucketed batches have many lengths, each of which would compile again."""
         self._compiles = True
-        self.model = torch.compile(self.placed.model, dynamic=True)
+        if self.placed.strategy == "fsdp":
+            compile_blocks(self.placed.bare)
+        else:
+            self.model = torch.compile(self.placed.model, dynamic=True)
 
     def go_uncompiled(self) -> None:
         self._compiles, self.model = False, self.placed.model
+        if self.placed.strategy == "fsdp":
+            uncompile_blocks(self.placed.bare)
 
     @property
     def bare_model(self) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -118,6 +118,17 @@ class Ranks:
         """Overwrite a tensor of the host with rank 0's."""
         if self.size > 1:
             dist.broadcast(tensor, src=0)
+
+    def hand_out(self, parts: Sequence[torch.Tensor] | None, own: torch.Tensor) -> None:
+        """Overwrite a tensor of the host with this rank's one of the ``parts`` that rank 0 has; the others give None."""
+        if parts is None:
+            if own.numel():
+                dist.recv(own, src=0)
+            return
+        own.copy_(parts[0])
+        for rank, part in enumerate(parts):
+            if rank and part.numel():
+                dist.send(part.contiguous(), rank)
 
     # -- together
     @contextlib.contextmanager

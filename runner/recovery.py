@@ -92,7 +92,11 @@ def go_back_to_last_good(bench: Workbench) -> None:
     if folder is not None:
         bench.load(folder, bench.ranks.told(read_state(folder) if bench.ranks.is_first else None))
         return
-    fresh, _ = build_model(bench.plan, bench.data.task, bench.data.tokenizer)
-    bench.load_weights(fresh.state_dict())
+    bench.load_weights(lambda: _weights_of_the_beginning(bench))
     bench.optimizer.state.clear()
     bench.state = msgspec.structs.replace(bench.state, windows_done=0, updates_done=0, samples_done=0)
+
+
+def _weights_of_the_beginning(bench: Workbench) -> dict[str, torch.Tensor]:
+    fresh, _ = build_model(bench.plan, bench.data.task, bench.data.tokenizer)
+    return {name: one for name, one in fresh.state_dict().items() if name not in bench.left_out}

@@ -6,7 +6,6 @@ same whatever it was trained with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from runner.inputs import InputError
 from runner.plan import Plan
 from runner.ranks import Ranks
 from runner.text import t
+from runner.weightless import make_room, take_weights_out
 
 try:
     from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard
@@ -28,12 +28,14 @@ _LOWER = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def sharded(model: Any, device: torch.device, ranks: Ranks, plan: Plan) -> Any:
-    """Cut ``model`` into parts in place: each block by itself, the rest together.
+    """Cut ``model`` into parts in place: each block by itself, the rest together. All ranks hold rank 0's weights afterwards;
+    the others may come without any (:mod:`runner.weightless`).
 
     Raises:
         InputError: the plan asks for what does not go with it, or this torch cannot.
     """
-    _refuse(plan)
+    _refuse()
+    weights = take_weights_out(model)
     mesh = init_device_mesh(device.type, (ranks.size,))
     lower = _LOWER.get(plan.settings.precision)
     # Without a card they lie there already, and the policy asks for one.
@@ -47,22 +49,23 @@ def sharded(model: Any, device: torch.device, ranks: Ranks, plan: Plan) -> Any:
     for block in blocks_of(model):
         fully_shard(block, **options)
     fully_shard(model, **options)
+    make_room(model, torch.device("cpu") if on_host else device)
+    for name, place in model.named_parameters():
+        put_from_first(weights.pop(name) if ranks.is_first else None, place, ranks)
     for buffer in model.buffers():
-        buffer.data = buffer.data.to(device)
+        buffer.data = _first_ones(buffer, ranks).to(device)
     return model
 
 
-def _refuse(plan: Plan) -> None:
+def _first_ones(buffer: torch.Tensor, ranks: Ranks) -> torch.Tensor:
+    held = buffer.contiguous()
+    ranks.fill(torch.view_as_real(held) if held.is_complex() else held)
+    return held
+
+
+def _refuse() -> None:
     if fully_shard is None:
         raise InputError(t("parallel.strategy = \"fsdp\" needs torch 2.6 or newer (here: {version})", version=str(torch.__version__)))  # fmt: skip
-    asked = {
-        "train.compile": bool(plan.settings.compile),
-        'train.offload = "optimizer" (take "parameters")': plan.settings.offload == "optimizer",
-    }
-    found = [name for name, is_asked in asked.items() if is_asked]
-    if found:
-        raise InputError(t("{names}: not with a model that is cut into parts (fsdp); leave it out, or take parallel.strategy = \"ddp\"",
-                           names=", ".join(found)))  # fmt: skip
 
 
 def blocks_of(model: Any) -> list[Any]:
@@ -77,6 +80,17 @@ def blocks_of(model: Any) -> list[Any]:
         found.append(module)
         inside.update(id(part) for part in module.modules())
     return found
+
+
+def compile_blocks(model: Any) -> None:
+    """Have each block compiled by its next pass. What puts its weights together before and lets go of them after stays outside."""
+    for block in blocks_of(model) or [model]:
+        block.forward = torch.compile(block.forward, dynamic=True)
+
+
+def uncompile_blocks(model: Any) -> None:
+    for block in blocks_of(model) or [model]:
+        vars(block).pop("forward", None)
 
 
 def whole(tensor: torch.Tensor) -> torch.Tensor:
@@ -99,21 +113,28 @@ def own_part(full: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     return distribute_tensor(full.to(like.device), like.device_mesh, like.placements, src_data_rank=None)
 
 
-def put(full: torch.Tensor, place: torch.Tensor) -> None:
-    """Overwrite ``place``, whole or in parts, with a tensor that every rank holds."""
+def put_from_first(full: torch.Tensor | None, place: torch.Tensor, ranks: Ranks) -> None:
+    """Overwrite ``place``, whole or in parts, on all ranks with what rank 0 has whole; the others give None.
+
+    Of a place that torch has cut, no rank but the first ever holds more than its own part.
+    """
     with torch.no_grad():
         if isinstance(place, DTensor):
-            place.to_local().copy_(own_part(full, place).to_local())
-        elif is_zero_part(place):
-            scatter(full, place)
+            own = place.to_local()
+            part = torch.empty_like(own, device="cpu")
+            ranks.hand_out(None if full is None else _parts_of(full, place), part)
+            own.copy_(part)
+            return
+        held = torch.empty(whole_shape(place), dtype=place.dtype) if full is None else full
+        ranks.fill(held)
+        if is_zero_part(place):
+            scatter(held, place)
         else:
-            place.copy_(full)
+            place.copy_(held)
 
 
-def put_parts(tensors: Mapping[str, torch.Tensor], model: torch.nn.Module) -> None:
-    """Overwrite a model's weights, whole or in parts, with tensors by name that every rank holds."""
-    places = model.state_dict(
-        keep_vars=True
-    )  # what DeepSpeed knows of a weight hangs on the parameter itself
-    for name, full in tensors.items():
-        put(full, places[name])
+def _parts_of(full: torch.Tensor, place: DTensor) -> list[torch.Tensor]:
+    """Return the part of ``full`` that each rank holds of it, in ``place``'s dtype; the last ones may be empty."""
+    (placement,) = place.placements
+    parts = full.to(place.dtype).chunk(place.device_mesh.size(), placement.dim)
+    return [*parts, *(full.narrow(placement.dim, 0, 0) for _ in range(place.device_mesh.size() - len(parts)))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -14,22 +15,18 @@ from runner.step_request import strategy_for, worst_shape
 from runner.text import Text, t
 
 
-def settle_strategy(plan: Plan, model: object, ranks: Ranks, note: Callable[[str, Text], None]) -> str:
+def settle_strategy(
+    plan: Plan, weightless: Callable[[], Any], ranks: Ranks, note: Callable[[str, Text], None]
+) -> str:
     """Return how the processes share the work, the same on all of them; empty: there is one.
 
     What decides is the size of the memory, not how much of it is free, so that a continued run decides alike.
+    ``weightless`` returns the model without weights; it is called where their size matters.
     """
     _refuse_other_processes(plan.profile.parallel.processes, ranks.size)
     if ranks.size == 1:
         return ""
-    samples, length = worst_shape(plan, ranks.size)
-    needed: int | None = None
-    try:
-        needed = foretold_bytes(plan, model, samples, length)
-    except NotForetold:
-        needed = None  # said in the reason: the arithmetic does not know this model
-    strategy, why = strategy_for(plan, needed, memory_each(plan.settings.device, ranks), ranks.size)
-    told: tuple[str, Text] = ranks.told((strategy, why))
+    told: tuple[str, Text] = ranks.told(_chosen(plan, weightless, ranks) if ranks.is_first else None)
     if ranks.is_first:
         note(
             "info",
@@ -41,6 +38,17 @@ def settle_strategy(plan: Plan, model: object, ranks: Ranks, note: Callable[[str
         )
         note("info", told[1])
     return told[0]
+
+
+def _chosen(plan: Plan, weightless: Callable[[], Any], ranks: Ranks) -> tuple[str, Text]:
+    available = memory_each(plan.settings.device, ranks)
+    needed: int | None = None
+    if available is not None and plan.profile.parallel.strategy == "auto":
+        try:
+            needed = foretold_bytes(plan, weightless(), *worst_shape(plan, ranks.size))
+        except (NotForetold, RuntimeError):  # unknown to the arithmetic, or not to be built without weights
+            needed = None
+    return strategy_for(plan, needed, available, ranks.size)
 
 
 def _refuse_other_processes(wanted: int, count: int) -> None:

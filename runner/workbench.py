@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import torch
 
 from runner.base import base_hash, base_name, still_names
-from runner.build import build_model, checkpoint_activations
+from runner.build import checkpoint_activations
 from runner.checkpoint import (
     BadCheckpoint,
-    load_model,
     load_optimizer,
     newest_good,
     put_weights,
@@ -37,11 +37,9 @@ from runner.ranks import AgreedStop, Ranks
 from runner.rundir import RunDir
 from runner.saver import Saver
 from runner.seed import set_deterministic
-from runner.sharded import put_parts
 from runner.signals import StopRequest
-from runner.strategy import settle_strategy
 from runner.text import t
-from runner.together_data import prepared_together, share_weights
+from runner.together_data import built_together, prepared_together, share_weights
 from runner.trackers import flat_config, make_trackers
 from runner.train_state import TrainState
 from runner.watchdog import Watchdog, dump_name
@@ -90,12 +88,13 @@ class Workbench:
     def _build(self) -> None:
         """Make the model, settle what of it moves, place it, and begin a state for it."""
         plan = self.plan
-        model, self.new_weights = build_model(plan, self.data.task, self.data.tokenizer)
+        model, self.new_weights, strategy = built_together(
+            plan, self.data, self.ranks, self.stop.own, self.journal.note
+        )
         self.freeze = FreezePlan(model, self.train.freeze)
         self.left_out = still_names(model)
         """Weights that no update moves: they are in no checkpoint."""
-        base, sha256 = base_name(plan, model), base_hash(model, self.left_out)
-        strategy = settle_strategy(plan, model, self.ranks, self.journal.note)
+        sha256: str = self.ranks.told(base_hash(model, self.left_out) if self.ranks.is_first else "")
         placed = place_model(model, plan, self.run, self.journal.note, self.ranks, strategy)
         self.engine, self.optimizer = make_engine(placed, plan, self.journal.note)
         self.state = TrainState(
@@ -104,7 +103,7 @@ class Workbench:
             micro_batch_size=self.settings.micro_batch_size,
             eval_batch_size=self.train.eval_batch_size,
             gradient_checkpointing=recomputes(plan.profile),
-            base=base if sha256 else "",
+            base=base_name(plan, model) if sha256 else "",
             base_sha256=sha256,
         )
 
@@ -190,10 +189,15 @@ class Workbench:
 
     def load_model(self, folder: Path) -> None:
         """Put the weights of rank 0's checkpoint in place on all ranks."""
+        self.load_weights(lambda: whole_tensors(folder))
+
+    def load_weights(self, whole: Callable[[], dict[str, torch.Tensor]]) -> None:
+        """Put the weights that ``whole`` returns on rank 0, but for those that never move, in place on all ranks."""
         if self.ranks.size == 1:
-            load_model(folder, self.engine.bare_model, self.left_out)
+            put_weights(whole(), self.engine.bare_model, self.left_out)
         else:
-            tensors = whole_tensors(folder) if self.ranks.is_first else {}
+            tensors: dict[str, torch.Tensor] = {}
+            self.ranks.wait_for(lambda: tensors.update(whole()), everywhere=False)
             share_weights(tensors, self.engine.bare_model, self.left_out, self.ranks)
         weights_changed(self.optimizer)
 
@@ -203,15 +207,6 @@ class Workbench:
             newest_good(self.run, self.say_bad) if self.ranks.is_first else None
         )
         return found
-
-    def load_weights(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Put weights, which every rank holds whole, in place of the model's; those that never move stay."""
-        moving = {name: tensor for name, tensor in tensors.items() if name not in self.left_out}
-        if self.engine.placed.in_parts:
-            put_parts(moving, self.engine.bare_model)
-        else:
-            put_weights(moving, self.engine.bare_model, self.left_out)
-        weights_changed(self.optimizer)
 
     def say_bad(self, bad: BadCheckpoint) -> None:
         self.saver.damaged.add(bad.window)

@@ -124,20 +124,32 @@ def test_weights_are_put_back_in_parts_where_a_run_rolls_back_to_its_beginning(t
     assert any("put back" in event.data["text"]["msgid"] for event in events(run, "note"))
 
 
-REFUSED = {
-    "compiled": ("train.compile=true", "train.compile"),
-    "moments on the host": ('train.offload="optimizer"', 'train.offload = "optimizer" (take "parameters")'),
-}
+@pytest.mark.parametrize("size", [2, 3])
+def test_moments_on_the_host_make_the_updates_of_one_process(tmp_path: Path, size: int) -> None:
+    settings = overrides("train.lr=3e-4", "train.batch_size=12", FSDP, 'train.offload="optimizer"')
+    one, other = make_run(tmp_path, settings, "one"), make_run(tmp_path, settings, "several")
+    assert train(one) == 0
+    assert train_ranks(other, size) == [0] * size, outcome(other)
+    assert_same_training(one, other)
 
 
-@pytest.mark.parametrize(("setting", "named"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_does_not_go_with_parts_is_refused_with_the_way_out(
-    tmp_path: Path, setting: str, named: str
+def test_moments_on_the_host_go_on_to_the_bit(tmp_path: Path) -> None:
+    stopped_and_through(tmp_path, overrides("train.lr=3e-4", "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"', FSDP,
+                                            'train.offload="optimizer"'))  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("more", [[], ["model.gradient_checkpointing=true"]], ids=["", "recomputed"])
+def test_parts_compiled_block_by_block_train_the_weights_of_one_process(
+    tmp_path: Path, more: list[str]
 ) -> None:
-    run = make_run(tmp_path, overrides(FSDP, setting))
-    assert train_ranks(run, 2) == [1, 1]
-    error = str(outcome(run)["error"])
-    assert error.startswith(f"{named}: not with a model that is cut into parts") and "ddp" in error
+    settings = overrides("train.lr=3e-4", "train.steps=8", "train.pad_to=max_length", FSDP, *more)
+    compiled = [*settings, "train.compile=true"]
+    one, other = make_run(tmp_path, settings, "one"), make_run(tmp_path, compiled, "several")
+    assert train(one) == 0
+    assert train_ranks(other, 2, timeout_s=400) == [0, 0], outcome(other)
+    assert b'"compiled":true' in (other.path / "compile.json").read_bytes()
+    assert furthest(one.final, other.final) <= 1e-6
 
 
 LOWER = {"copies in bf16": (DDP, "bf16"), "parts in bf16": (FSDP, "bf16"), "parts in fp16": (FSDP, "fp16"), "copies in fp16": (DDP, "fp16")}  # fmt: skip
