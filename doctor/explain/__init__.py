@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from doctor.explain.forms import plain
 from doctor.explain.incident import incident_of
 from doctor.explain.match import Match, matches
 from doctor.judge import judge
@@ -60,7 +61,7 @@ def explain(
 
     ``script`` is the training script that gave the text, its source and its name: it is looked into as well.
     """
-    text = text[-TEXT_LIMIT_BYTES:]
+    text = plain(text[-TEXT_LIMIT_BYTES:])
     found = matches(text)
     if snapshot is None:
         return Explanation(

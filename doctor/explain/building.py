@@ -24,6 +24,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "The compiler's own error stands further above. Check nvcc against torch's CUDA, gcc and ninja (`python -m pip install ninja`); delete ~/.cache/torch_extensions before the next try."
         ),
         confirms=("nvcc-torch-cuda-mismatch",),
+        general=True,
     ),
     # error: subprocess-exited-with-error × Getting requirements to build wheel did not run successfully.   |   ERROR: Failed building wheel for flash-attn
     Pattern(
@@ -34,6 +35,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "Take a version that has a wheel (`python -m pip install --only-binary :all: NAME`), or a Python it has wheels for. flash-attn needs --no-build-isolation with torch installed first."
         ),
         confirms=("python-version-no-wheel", "nvcc-torch-cuda-mismatch"),
+        general=True,
     ),
     # ImportError: libGL.so.1: cannot open shared object file: No such file or directory
     Pattern(

@@ -94,6 +94,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "torchrun reports that a rank ended badly. This is not the error itself: it stands further up, in that rank's own output."
         ),
         advice=t("Search upwards for the first traceback; torchrun --log-dir keeps one file a rank."),
+        general=True,
     ),
     # NotImplementedError: Using RTX 4000 series doesn't support faster communication broadband via P2P or IB.
     Pattern(

@@ -253,5 +253,6 @@ PATTERNS: tuple[Pattern, ...] = (
             "CUDA reports errors late: the Python line in this traceback may not be the one that failed."
         ),
         advice=t("Run once with CUDA_LAUNCH_BLOCKING=1 (slow) to see the true line, then unset it."),
+        general=True,
     ),
 )

@@ -6,6 +6,7 @@ import importlib
 import re
 from collections.abc import Iterator
 
+from doctor.explain.forms import only_quotes
 from doctor.explain.words import longest_piece, required_words, stays_in_line, vocabulary
 from doctor.model import Record, Text
 
@@ -37,6 +38,8 @@ class Pattern(Record, frozen=True):
     """Ids of more general patterns that this one makes superfluous."""
     cleared_by: str = ""
     """What, in a later line, says that it passed; may name the groups of ``regex`` as fields."""
+    general: bool = False
+    """Says that something failed more than what: it stands behind the other kinds, and is left out where one of them shares its lines."""
 
 
 class Match(Record, frozen=True):
@@ -50,9 +53,11 @@ class Match(Record, frozen=True):
 
 
 SUBJECTS = (
-    "gpu", "devices", "containers", "cuda_libraries", "communication", "memory", "packages", "imports", "hugging_face",
-    "models", "own_code", "model_files", "serving", "llama_factory", "training", "shapes", "data", "text_files", "building",
-    "compiling", "windows", "mirrors", "hubs", "network", "shells", "processes",
+    "gpu", "devices", "containers", "cuda_libraries", "communication", "ranks", "sharding", "memory", "packages", "imports",
+    "versions", "hugging_face", "models", "own_code", "model_files", "adapters", "serving", "vllm_requests", "llama_factory",
+    "trainer_arguments", "tokenizing", "training", "shapes", "dataset_files", "data", "text_files", "building", "toolchain",
+    "compiling", "installers", "conda_and_apt", "windows", "mirrors", "hubs", "hub_access", "network", "remote", "notebooks",
+    "clusters", "shells", "processes",
 )  # fmt: skip
 """The modules of the table, most specific first."""
 
@@ -69,16 +74,22 @@ def matches(text: str) -> list[Match]:
 
     Later lines come first: the error that ended the run is what the person asks about.
     """
-    found: dict[str, tuple[int, Match]] = {}
+    found: list[tuple[Pattern, re.Match[str]]] = []
     words = vocabulary(text)
-    hidden: set[str] = set()
     for pattern in all_patterns():
         hit = last_match(pattern.regex, text, words)
         if hit is not None and not _cleared(pattern, hit, text):
-            found[pattern.id] = (hit.start(), _match(pattern, hit, text))
-            hidden.update(pattern.hides)
-    kept = [item for kind, item in found.items() if kind not in hidden]
-    return [match for _, match in sorted(kept, key=lambda item: -item[0])]
+            found.append((pattern, hit))
+    hidden = {name for pattern, _ in found for name in pattern.hides}
+    told = [(pattern, hit) for pattern, hit in found if pattern.id not in hidden]
+    plain = [hit for pattern, hit in told if not pattern.general]
+    kept = [item for item in told if not (item[0].general and _shares_lines(item[1], plain))]
+    kept.sort(key=lambda item: (item[0].general, -item[1].start()))
+    return [_match(pattern, hit, text) for pattern, hit in kept]
+
+
+def _shares_lines(hit: re.Match[str], others: list[re.Match[str]]) -> bool:
+    return any(other.start() < hit.end() and hit.start() < other.end() for other in others)
 
 
 def _cleared(pattern: Pattern, hit: re.Match[str], text: str) -> bool:
@@ -105,7 +116,8 @@ def last_match(regex: str, text: str, words_of_text: str | None = None) -> re.Ma
         return hits[-1] if hits else None
     pattern = re.compile(regex, re.MULTILINE)
     for begin, end in _lines_with(words, text):
-        if hits := list(pattern.finditer(text, begin, end)):
+        hits = [hit for hit in pattern.finditer(text, begin, end) if not only_quotes(text, hit.start())]
+        if hits:
             return hits[-1]
     return None
 

@@ -113,10 +113,10 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("Run once with num_workers=0 to see the true error."),
         confirms=("cgroup-memory-below-host", "process-killed-for-memory", "shm-too-small"),
     ),
-    # exit code 137   |   exitcode  : -9 (pid: 4242)   |   Killed   |   已杀死   |   run.sh: line 12: 23456 Killed                  python train.py
+    # exit code 137   |   exitcode  : -9 (pid: 4242)   |   Killed   |    4%|4         | 13/300 [00:10<03:55,  1.22it/s]Killed   |   已杀死   |   run.sh: line 12: 23456 Killed                  python train.py
     Pattern(
         id="exit-137",
-        regex=r"exit(?:ed with)?[ _]?(?:code|status)[ \t]*[:=]?[ \t]*(?:137|-9)\b|\bOOMKilled\b|^Killed$|: line \d+:[ \t]+\d+ Killed\b|^已杀死[ \t\r]*$|\d[ \t]+已杀死[ \t]|[Ss]ignal 9 \(SIGKILL\)",
+        regex=r"exit(?:ed with)?[ _]?(?:code|status)[ \t]*[:=]?[ \t]*(?:137|-9)\b|\bOOMKilled\b|(?:^|\])Killed$|: line \d+:[ \t]+\d+ Killed\b|^已杀死[ \t\r]*$|\d[ \t]+已杀死[ \t]|[Ss]ignal 9 \(SIGKILL\)",
         meaning=t(
             "The process was killed from outside (SIGKILL): by the kernel for memory, by the platform, or by a person."
         ),
@@ -153,6 +153,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "`ulimit -n 65535` before the run, or torch.multiprocessing.set_sharing_strategy('file_system')."
         ),
         confirms=("open-files-limit-low",),
+        hides=("shm-bus-error",),
     ),
     # OSError: [Errno 28] No space left on device   |   cp: 写入 'model.safetensors' 时出错: 设备上没有空间
     Pattern(

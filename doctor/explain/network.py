@@ -13,7 +13,7 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("A server did not answer in time: a slow line to another country, or a proxy that is off."),
         advice=t("A mirror near you (pip: -i URL; models: HF_ENDPOINT), a longer timeout, or the platform's accelerated proxy."),
         confirms=("platform-proxy-there", "platform-proxy-on"),
-        cleared_by=r"100%\|[█#]|Successfully (?:installed|downloaded)",
+        cleared_by=r"silently ignoring the lookup|100%\|[█#]|Successfully (?:installed|downloaded)",
     ),
     # ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: unable to get local issuer certificate
     Pattern(

@@ -91,6 +91,7 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
         advice=t("The reason stands above, often after `what():` or `terminate called after throwing`."),
         hides=("child-failed",),
+        general=True,
     ),
     # RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start method
     Pattern(

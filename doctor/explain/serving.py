@@ -29,6 +29,7 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("vLLM's engine process ended while starting. This is not the error itself: it stands further up, in the first traceback of EngineCore."),
         advice=t("Search upwards for `EngineCore` and its last line; hand that part to `doctor explain`. With nothing there: memory or the driver, so `doctor check`."),
         confirms=("vram-held-by-process", "driver-too-old-for-torch-cuda", "gpu-arch-not-in-torch-build", "shm-too-small"),
+        general=True,
     ),
     # ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0. Your Tesla V100-SXM2-32GB GPU has compute capability 7.0.
     Pattern(

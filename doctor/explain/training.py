@@ -105,7 +105,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # RuntimeError: expected scalar type Half but found Float   |   mat1 and mat2 must have the same dtype, but got Half and Float
     Pattern(
         id="two-dtypes",
-        regex=r"expected scalar type \w+ but found \w+|(?:mat1 and mat2 must|expected m1 and m2 to) have the same dtype|Found dtype \w+ but expected \w+",
+        regex=r"expected scalar type \w+ but found \w+|(?:mat1 and mat2 must|expected m(?:at)?1 and m(?:at)?2 to) have the same dtype|Found dtype \w+ but expected \w+",
         meaning=t(
             "Two tensors of different types meet: a part of the model was cast by hand, or runs outside autocast."
         ),
@@ -220,12 +220,13 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
         confirms=("checkpoint-keys-not-loaded",),
     ),
-    # RuntimeError: The size of tensor a (600) must match the size of tensor b (512) at non-singleton dimension 1
+    # RuntimeError: The size of tensor a (600) must match the size of tensor b (512) at non-singleton dimension 1   |   The expanded size of the tensor (811) must match the existing size (514) at non-singleton dimension 1
     Pattern(
         id="too-long-text",
-        regex=r"The size of tensor a \((?P<length>\d+)\) must match the size of tensor b \((?P<limit>512|514|1024|2048)\)|sequence length is longer than the specified maximum sequence length",
+        regex=r"The size of tensor a \((?P<length>\d+)\) must match the size of tensor b \((?P<limit>512|514|1024|2048)\)|The expanded size of the tensor \((?P<length2>\d+)\) must match the existing size \((?P<limit2>512|514|1024|2048)\)|sequence length is longer than the specified maximum sequence length",
         meaning=t("A text is longer than the model's positions."),
         advice=t("truncation=True, max_length=512 (or the model's limit) in the tokenizer call."),
+        cleared_by=r"[Ll]oss'?[ \t]*[:=|][ \t]*\d|'train_runtime'",
         confirms=("token-id-out-of-vocab",),
     ),
     # ValueError: Asking to pad but the tokenizer does not have a padding token.
