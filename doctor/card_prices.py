@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from doctor.tables import load
+from doctor.card_names import cards_called
+from doctor.named_card import not_in_table
 from runner.text import Text, t
 
 CURRENCIES = {
@@ -46,9 +46,7 @@ def parse_prices(text: str) -> Prices:
         name, price, currency = _entry(entry)
         cards = cards_called(name)
         if not cards:
-            raise BadPrice(
-                t("{name} is not in the table of cards: write it as nvidia-smi -L does", name=name)
-            )
+            raise BadPrice(not_in_table(name))
         by_card |= dict.fromkeys(cards, price)
         currencies |= {currency} - {""}
     if len(currencies) > 1:
@@ -64,25 +62,3 @@ def _entry(entry: str) -> tuple[str, float, str]:
     if not name.strip() or found is None or any(sign not in CURRENCIES for sign in signs) or not math.isfinite(float(found[2])):  # fmt: skip
         raise BadPrice(t("{entry} is not a price: write NAME=PRICE, as in RTX 4090=2.1", entry=entry))
     return name.strip(), float(found[2]), CURRENCIES[signs[0]] if signs else ""
-
-
-def _words(name: str) -> set[str]:
-    """``RTX4090D`` and ``RTX 4090 D`` are one card, ``V100-32G`` has 32 GB; a form of cooling or link says nothing here."""
-    spaced = re.sub(r"(\d{4})(d|ti|super)\b", r"\1 \2", name.lower())
-    spaced = re.sub(r"\b(rtx|gtx)(\d{4})", r"\1 \2", spaced)
-    spaced = re.sub(r"\b(\d+) ?g\b", r"\1gb", spaced)
-    return set(re.findall(r"[a-z0-9.]+", spaced)) - {"nvidia", "geforce", "tesla", "nvlink"}
-
-
-def cards_called(name: str) -> list[str]:
-    """Return the cards of the table that a short name means: ``A100 80GB`` is both forms, ``RTX 4090`` not the D.
-
-    The size of a card that is made in one size only may be said or left out.
-    """
-    wanted = _words(name)
-    rows: Sequence[dict[str, Any]] = load("gpus")["gpu"]
-    exact = [row for row in rows if any(_words(one) == wanted for one in (row["name"], *row["aliases"]))]
-    found = exact or [row for row in rows if wanted and wanted <= _words(row["name"])]
-    if not found:
-        found = [row for row in rows if wanted - {f"{row['memory_gb']}gb"} == _words(row["name"])]
-    return [row["name"] for row in found]

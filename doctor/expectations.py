@@ -19,7 +19,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     memory_peak_bytes: int | None = None
     """Of one card, as ``doctor plan`` predicts it."""
     flops_per_token: float | None = None
-    """Of a whole update: forward and backward."""
+    """Of a whole update: forward and backward, each once. What recomputation repeats is no work of the model."""
     why: Text | None = None
 
 
@@ -54,13 +54,13 @@ def _memory(snapshot: Snapshot) -> tuple[int | None, int | None]:
 
 def _flops(plan: Any, snapshot: Snapshot) -> float:
     from doctor.profile_step import config_of_plan, request_of_plan
-    from doctor.roofline import step_flops
+    from doctor.roofline import model_flops
     from runner.estimate_parts import tokens
     from runner.model_shapes import shape_of
 
     request = request_of_plan(plan, config_of_plan(plan, snapshot))
     shape = shape_of(request.config, request.task, request.num_labels)
-    return step_flops(request, shape) / tokens(request)
+    return model_flops(request, shape) / tokens(request)
 
 
 def mfu(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from doctor.card_choice import CardRow, largest_batch
+from doctor.card_sizes import CardSizes
 from doctor.card_state import CardState
 from doctor.corrections import Measurement, Tuned
 from doctor.remedies import Remedy, remedies
@@ -27,11 +28,21 @@ class MemoryPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Beside an exact one; None: the architecture is not known to the arithmetic."""
     card: CardState | None = None
     """None: no card here."""
+    card_is_named: bool = False
+    """It was asked about by its name, and is not this machine's."""
+    card_sizes: CardSizes | None = None
+    """Which size of card it takes, where there is none to hold it against."""
+    obstacle: Text | None = None
+    """Why the step cannot be taken, however much memory there is."""
+    on_cpu_here: MemoryPlan | None = None
+    """The same on this machine's CPU, where it has no card and none was asked about."""
     fits: bool | None = None
     """With the expected peak, in what is free now; None: no card."""
     surely: bool | None = None
     """The whole range lies on the same side."""
     largest_batch: int | None = None
+    sure_batch: int | None = None
+    """The largest micro-batch whose whole range fits, where the expected peak fits and its high end does not; 0: none does."""
     host_free_bytes: int | None = None
     """Of the host's memory, for what is offloaded to it; None: not read."""
     correction: Measurement | None = None
@@ -56,9 +67,9 @@ class MemoryPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan_for(
     model: str, source: str, request: MemoryRequest, found: MemoryEstimate, card: CardState | None,
-    peak: Callable[[int], int] | None = None, host_free_bytes: int | None = None, by_profile: bool = False,
+    at: Callable[[int], MemoryEstimate] | None = None, host_free_bytes: int | None = None, by_profile: bool = False,
 ) -> MemoryPlan:  # fmt: skip
-    """Hold a prediction against a card and the host's memory. ``peak`` gives the peak of another batch where it was traced.
+    """Hold a prediction against a card and the host's memory. ``at`` foretells another batch; None: it was neither traced nor measured.
 
     ``by_profile``: the step is a profile's, and what to turn on is what a profile can say.
     """
@@ -69,18 +80,28 @@ def plan_for(
         return plan
     fits = found.peak_bytes <= card.free_bytes and not plan.host_is_short
     known = knows(request)
+    if at is None and known:
+        at = _by_arithmetic(request)
     factor = found.allocated_bytes / estimate(request).allocated_bytes if known else 1.0
+    surely = found.high_bytes <= card.free_bytes if fits else plan.host_is_short or found.low_bytes > card.free_bytes  # fmt: skip
     return msgspec.structs.replace(
         plan,
         fits=fits,
-        surely=found.high_bytes <= card.free_bytes
-        if fits
-        else plan.host_is_short or found.low_bytes > card.free_bytes,
-        largest_batch=largest_batch(request, card.free_bytes, peak) if known or peak else None,
+        surely=surely,
+        largest_batch=largest_batch(request, card.free_bytes, lambda batch: at(batch).peak_bytes)
+        if at
+        else None,
+        sure_batch=largest_batch(request, card.free_bytes, lambda batch: at(batch).high_bytes)
+        if at and fits and not surely
+        else None,
         remedies=()
         if fits or not known
         else tuple(remedies(request, card, factor, host_free_bytes, by_profile)),
     )
+
+
+def _by_arithmetic(request: MemoryRequest) -> Callable[[int], MemoryEstimate]:
+    return lambda batch: estimate(msgspec.structs.replace(request, batch_size=batch))
 
 
 def knows(request: MemoryRequest) -> bool:

@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from doctor.tables import load
+from doctor.weights_on_disk import floor_of
 from runner.profile import ModelSection
+from runner.strings import printable
 from runner.text import Text, t
 
 CONFIG_LIMIT_BYTES = 1 << 20
 """A configuration larger than this is none."""
 
 
+ADAPTER = "adapter_config.json"
+WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".onnx")
 TABLE = "doctor/tables/models.toml"
 """The source of a configuration that came from our table."""
 
@@ -60,8 +64,10 @@ def find_config(name: str, cache: Path) -> FoundConfig:
     """
     path = Path(name).expanduser()
     if path.is_dir():
+        _refuse_without_config(path)
         path = path / "config.json"
     if path.is_file():
+        _refuse_weights(path)
         return FoundConfig(name, read_config(path), str(path))
     for folder in sorted(cache.glob(f"models--{name.replace('/', '--')}/snapshots/*/config.json")):
         return FoundConfig(name, read_config(folder), str(folder))
@@ -72,6 +78,47 @@ def find_config(name: str, cache: Path) -> FoundConfig:
         t("the configuration of {name} is neither here nor in the table. Fetch it alone with `hf download {name} config.json`, or give the path of a config.json",
           name=name)
     )  # fmt: skip
+
+
+def _refuse_without_config(folder: Path) -> None:
+    """Raise NoConfig for a folder that is no whole model, with what can be told of it."""
+    if (folder / "config.json").is_file():
+        return
+    if (folder / ADAPTER).is_file():
+        raise NoConfig(t("{folder} is an adapter without its model: name the model it was made for ({base}), and --lora {rank}",
+                         folder=str(folder), **_adapted(folder / ADAPTER)))  # fmt: skip
+    if any(folder.glob("*.gguf")):
+        raise NoConfig(_is_gguf(folder))
+    floor = floor_of(folder)
+    if floor is None:
+        raise NoConfig(
+            t("{folder} has no config.json: a model's own says what its layers are", folder=str(folder))
+        )
+    raise NoConfig(t("{folder} has no config.json, and weights alone do not tell a model's layers: put its own beside them. {millions} M parameters alone take {whole} MB trained whole with AdamW, {frozen} MB standing still in 16 bits",
+                     folder=str(folder), **floor._asdict()))  # fmt: skip
+
+
+def _adapted(path: Path) -> dict[str, str]:
+    try:
+        tree = json.loads(path.read_bytes()[:CONFIG_LIMIT_BYTES])
+        return {
+            "base": printable(str(tree["base_model_name_or_path"])),
+            "rank": printable(str(tree.get("r", "?"))),
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {"base": "?", "rank": "?"}
+
+
+def _refuse_weights(path: Path) -> None:
+    """Raise NoConfig for a file of weights in place of a configuration."""
+    if path.suffix == ".gguf":
+        raise NoConfig(_is_gguf(path))
+    if path.suffix in WEIGHTS:
+        raise NoConfig(t("{file} holds weights: name the folder that it lies in, with its config.json", file=str(path)))  # fmt: skip
+
+
+def _is_gguf(path: Path) -> Text:
+    return t("{file} is GGUF, made for answering and not for training: name the model that it was made from", file=str(path))  # fmt: skip
 
 
 def _table() -> dict[str, dict[str, Any]]:

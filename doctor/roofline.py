@@ -51,8 +51,13 @@ class StepTime(msgspec.Struct, frozen=True, kw_only=True):
         return "compute" if self.compute_s >= self.traffic_s else "memory"
 
 
+def model_flops(request: MemoryRequest, shape: Shape) -> float:
+    """Return the operations that one micro-batch takes of itself: those of its step, with nothing computed twice."""
+    return step_flops(msgspec.structs.replace(request, gradient_checkpointing=False), shape)
+
+
 def step_flops(request: MemoryRequest, shape: Shape) -> float:
-    """Return the operations of one micro-batch.
+    """Return the operations that a card carries out for one micro-batch, those that recomputation repeats among them.
 
     Frozen weights need no gradient of their own, and below everything that moves nothing goes back at all.
     """

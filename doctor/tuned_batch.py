@@ -11,7 +11,9 @@ from doctor.corrections import key_of, read_kept, store_path, tuned_for
 from doctor.machine_facts import machine_facts
 from doctor.model import Snapshot
 from doctor.model_config import NoConfig
-from doctor.planning import PlanOptions, device_of, placed, torch_version
+from doctor.plan_device import device_of, placed
+from doctor.plan_options import PlanOptions
+from doctor.planning import torch_version
 from doctor.profile_step import config_of_plan, request_of_plan
 from runner.plan import MachineFacts, make_plan
 from runner.profile import Profile

@@ -16,7 +16,9 @@ from doctor.measuring import Bench, Measured, refusal
 from doctor.memory_plan import knows
 from doctor.memory_troubles import CannotMeasure, OutOfTime
 from doctor.model import Snapshot
-from doctor.planning import PlanOptions, device_of, foretell, placed, torch_version
+from doctor.plan_device import device_of, placed
+from doctor.plan_options import PlanOptions
+from doctor.planning import foretell, torch_version
 from runner.estimate import MemoryRequest
 from runner.text import Text, t
 

@@ -49,6 +49,9 @@ FAMILIES = {
     "llama": "llama", "mistral": "llama", "qwen2": "llama", "qwen3": "llama", "gemma": "llama", "smollm3": "llama",
 }  # fmt: skip
 
+LIKE = {"xlm-roberta": "roberta", "camembert": "roberta", "ernie": "bert"}
+"""Families whose sizes are by default another's."""
+
 # What each config class of transformers takes where config.json leaves a key out (transformers 5.24).
 DEFAULTS: dict[str, dict[str, Any]] = {
     "bert": {"vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512, "type_vocab_size": 2},

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from runner.model_families import COMPOSED_ACTIVATIONS, COMPOSED_KEEPS, DEFAULTS, FAMILIES, KEPT, Kept
+from runner.model_families import COMPOSED_ACTIVATIONS, COMPOSED_KEEPS, DEFAULTS, FAMILIES, KEPT, LIKE, Kept
 from runner.text import Text, t
 
 
@@ -26,8 +26,6 @@ MOST = 10_000_000
 MOST_LAYERS = 10_000
 """Sizes beyond any model's: a config with more is a mistake, and counting it would take as long."""
 ZERO_ALLOWED = ("type_vocab_size",)
-LIKE = {"xlm-roberta": "roberta", "camembert": "roberta", "ernie": "bert"}
-"""Families whose sizes are by default another's."""
 OPTIONAL = ("head_dim", "num_key_value_heads", "n_inner", "embedding_size")
 """Sizes that follow from others where a config leaves them out."""
 
@@ -83,10 +81,9 @@ def shape_of(config: Mapping[str, Any], task: str = "classification", labels: in
     """
     kind = str(config.get("model_type", ""))
     if kind not in FAMILIES:
-        raise UnknownArchitecture(
-            t("the arithmetic does not know the architecture {kind}; it knows {known}. --exact traces the model itself.",
-              kind=kind or "?", known=", ".join(FAMILIES))
-        )  # fmt: skip
+        raise UnknownArchitecture(_unknown(kind, config))
+    if config.get("quantization_config"):
+        raise UnknownArchitecture(_quantised(config["quantization_config"]))
     base = DEFAULTS[LIKE.get(kind, kind)]
     settings = {**base, **{key: value for key, value in config.items() if value is not None}}
     _refuse_no_sizes(kind, base, settings)
@@ -98,6 +95,20 @@ def shape_of(config: Mapping[str, Any], task: str = "classification", labels: in
             t("the configuration of {kind} cannot be used: {error}", kind=kind, error=str(error))
         ) from error
     return shape
+
+
+def _unknown(kind: str, config: Mapping[str, Any]) -> Text:
+    if config.get("auto_map"):
+        return t("the architecture {kind} is code that comes with the model (trust_remote_code): neither the arithmetic nor --exact knows it.",
+                 kind=kind or "?")  # fmt: skip
+    return t("the arithmetic does not know the architecture {kind}; it knows {known}. --exact traces the model itself.",
+             kind=kind or "?", known=", ".join(FAMILIES))  # fmt: skip
+
+
+def _quantised(settings: object) -> Text:
+    method = settings.get("quant_method") if isinstance(settings, Mapping) else None
+    return t("its weights are quantised ({method}), and the arithmetic counts weights of 16 and 32 bits only: name the model that it was made from.",
+             method=str(method or "?")[:40])  # fmt: skip
 
 
 def _refuse_no_sizes(kind: str, base: Mapping[str, Any], settings: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from doctor.machine import load_snapshot
 from doctor.measuring import Bench, refusal
 from doctor.memory_troubles import CannotMeasure, OutOfTime
 from doctor.model import Container, Facts, Host, Reading
-from doctor.planning import PlanOptions
+from doctor.plan_options import PlanOptions
 from doctor.tuning import growing, place_for
 from runner.child.memory_guard import EXIT_OVER_LIMIT
 from runner.estimate import MemoryRequest

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from doctor import service
 from doctor.card_state import CardState
 from doctor.model import Host, Reading, Snapshot
-from doctor.planning import PlanOptions, plan_memory
+from doctor.plan_options import PlanOptions
+from doctor.planning import plan_memory
 from doctor.profile_step import Step, step_of_profile
 from doctor.remedies import remedies
 from runner.estimate import MemoryEstimate, estimate

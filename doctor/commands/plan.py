@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,8 @@ from doctor.language import say
 if TYPE_CHECKING:
     from doctor.measuring import Measured
     from doctor.memory_plan import MemoryPlan
-    from doctor.planning import PlanOptions
+    from doctor.plan_options import PlanOptions
+    from doctor.profile_step import Step
     from doctor.tuning import Compared
     from runner.estimate import MemoryRequest
 
@@ -34,8 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sharding", choices=SHARDINGS, help=say("with --gpus N: how the cards share; zero3 is FSDP")
     )
     step.add_argument("--offload", action="store_true", help=say("optimizer states in host memory"))
+    parser.add_argument("--gpu", metavar="CARD", help=say("hold it against this card in place of the one here: a name (RTX 4090) or a memory (24GB)"))  # fmt: skip
     parser.add_argument("--gpus", "--cards", "--nproc", metavar="N|gpu|all", default="1", help=say("train on N cards; gpu: all that are here; all: the table of every card"))  # fmt: skip
-    parser.add_argument("--gpu-table", choices=("all",), help=argparse.SUPPRESS)
     parser.add_argument("--price", metavar="LIST", default="", help=say("prices an hour, for the table: \"RTX 4090=2.1,A100 80GB=7.5\", also \"¥2.1\" or \"$0.44\""))  # fmt: skip
     parser.add_argument("--samples", type=count, metavar="N", help=say("samples of an epoch, for the table (default: 25000)"))  # fmt: skip
     parser.add_argument("--exact", action="store_true", help=say("trace two steps of the model's own code in a child process"))  # fmt: skip
@@ -55,76 +57,106 @@ def run(namespace: argparse.Namespace) -> int:
 
     from doctor import service
 
-    options = _options(namespace)
+    cards, card_name = _asked(namespace)
+    options = _options(namespace, card_name)
     snapshot = examined(namespace.python, namespace.facts)
     if namespace.measure:
         options = service.options_here(options, snapshot)
-    step = planned_step(
-        namespace, snapshot, options, _cards(namespace.gpus, service.visible_card_count(snapshot))
+    count = _count(cards, service.visible_card_count(snapshot))
+
+    def step_of(wished: PlanOptions) -> Step:
+        return planned_step(namespace, snapshot, wished, count)
+
+    step = step_of(options)
+    options = msgspec.structs.replace(
+        options, by_profile=bool(namespace.profile), notes=(*options.notes, *step.notes)
     )
-    found, request = step.found, step.request
-    options = msgspec.structs.replace(options, by_profile=bool(namespace.profile), notes=step.notes)
     compared: Compared | None = None
-    with _troubles():
+    with _troubles(step):
         if namespace.measure:
             told = _silent if namespace.json else _say_measured
-            compared = service.measure_memory(request, snapshot, options, namespace.limit_seconds, told)
+            compared = service.measure_memory(step.request, snapshot, options, namespace.limit_seconds, told)
         measured = compared.measurement if compared else None
-        plan = service.plan_memory(found, request, snapshot, options, measured)
+        plan = service.plan_memory(step.found, step.request, snapshot, options, measured)
+        plan = service.with_cpu_here(plan, snapshot, options, step_of)
     if namespace.json:
-        print(_json(plan, request, namespace.compare, compared))
+        print(_json(plan, step.request, namespace.compare, compared))
     else:
-        _print(plan, request, namespace.compare, compared)
-    return Exit.FOUND if plan.fits is False else Exit.OK
+        _print(plan, step.request, namespace.compare, compared)
+    return Exit.FOUND if plan.fits is False or plan.obstacle else Exit.OK
 
 
 @contextlib.contextmanager
-def _troubles() -> Iterator[None]:
+def _troubles(step: Step) -> Iterator[None]:
     """Turn each expected trouble into a sentence and an exit code."""
+    from doctor import service
     from doctor.memory_troubles import CannotMeasure, NoTrace
     from runner.model_shapes import UnknownArchitecture
 
     try:
         yield
     except UnknownArchitecture as error:
-        raise CommandError(error.problem, Exit.COULD_NOT_LOOK) from None
+        floor = service.least_memory(step.found)
+        words = [say(text) for text in (error.problem, floor) if text is not None]
+        raise CommandError(" ".join(words), Exit.COULD_NOT_LOOK) from None
     except (NoTrace, CannotMeasure) as error:
         raise CommandError(error.text, Exit.COULD_NOT_LOOK) from None
 
 
-def _options(namespace: argparse.Namespace) -> PlanOptions:
+def _options(namespace: argparse.Namespace, card_name: str) -> PlanOptions:
     from doctor.card_prices import BadPrice, parse_prices
-    from doctor.planning import DEFAULT_SAMPLES, PlanOptions
+    from doctor.named_card import UnknownCard, named_card
+    from doctor.plan_options import DEFAULT_SAMPLES, PlanOptions
 
     try:
         prices = parse_prices(namespace.price)
-    except BadPrice as error:
+        named = named_card(card_name) if card_name else None
+    except (BadPrice, UnknownCard) as error:
         raise CommandError(error.text, Exit.USAGE) from None
     return PlanOptions(
         exact=namespace.exact,
-        all_cards=namespace.gpus == "all" or namespace.gpu_table == "all" or bool(prices.by_card),
-        priced_only=bool(prices.by_card) and namespace.gpus != "all" and namespace.gpu_table != "all",
+        card=named.state if named else None,
+        all_cards=namespace.gpus == "all" or bool(prices.by_card),
+        priced_only=bool(prices.by_card) and namespace.gpus != "all",
         samples=namespace.samples or DEFAULT_SAMPLES,
         prices=prices.by_card,
         currency=prices.currency,
         on_cpu=namespace.cpu,
         memory_limit_bytes=namespace.memory_limit,
         recorded=namespace.facts is not None,
+        notes=named.notes if named else (),
     )
 
 
-def _cards(text: str, here: int) -> int:
+def _asked(namespace: argparse.Namespace) -> tuple[str, str]:
+    """Return how many cards are asked for (a number, ``gpu`` or ``all``), and the name of the card; empty: the one here.
+
+    ``--gpus "RTX 4090"`` and ``--gpus 8xH100`` name a card too.
+    """
+    cards, name = namespace.gpus.strip(), (namespace.gpu or "").strip()
+    if not (cards in ("all", "gpu") or cards.isdecimal()):
+        several = re.fullmatch(r"(\d+) ?[x*×] ?(.*[a-z].*)", cards, re.IGNORECASE)
+        cards, given = (several[1], several[2]) if several else ("1", cards)
+        if name:
+            raise CommandError(say("--gpus names a card and --gpu another: name it once"), Exit.USAGE)
+        name = given
+    if name and (namespace.cpu or namespace.measure):
+        raise CommandError(say("--cpu and --measure are about this machine, --gpu is about a card by its name: one of them"), Exit.USAGE)  # fmt: skip
+    return cards, name
+
+
+def _count(cards: str, here: int) -> int:
     """Return how many cards train together; ``gpu``: every one of the ``here``."""
-    if text == "all":
+    if cards == "all":
         return 1
-    if text == "gpu":
+    if cards == "gpu":
         return max(1, here)
-    if not text.isdecimal() or int(text) < 1:
+    if int(cards) < 1:
         raise CommandError(
             say("--gpus takes a number of cards, gpu (all that are here), or all (the table of every card)"),
             Exit.USAGE,
         )
-    return int(text)
+    return int(cards)
 
 
 def _silent(_: Measured) -> None:

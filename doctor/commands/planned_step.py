@@ -12,7 +12,7 @@ from doctor.language import say
 
 if TYPE_CHECKING:
     from doctor.model import Snapshot
-    from doctor.planning import PlanOptions
+    from doctor.plan_options import PlanOptions
     from doctor.profile_step import Step
     from runner.estimate import MemoryRequest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.article_formula import Comparison
-from doctor.card_choice import CardRow, choice_of
+from doctor.card_choice import LARGEST_BATCH, CardRow, choice_of
 from doctor.language import say
 from doctor.memory_plan import MemoryPlan
 from doctor.render.layout import display_width, human_bytes, human_seconds, indent, pad
@@ -18,9 +18,8 @@ _SHORTER = (
 
 
 def cards_lines(plan: MemoryPlan, width: int) -> Iterator[str]:
-    """Yield what to rent, then the table, best first, with what it rests on."""
+    """Yield the table, best first, with what it rests on."""
     samples, length = plan.samples, plan.request.sequence_length
-    yield from indent(say(_advice(plan)), width, "", "  ")
     yield say(
         t(
             "Cards, for an epoch of {samples} {samples:sample|samples} of {length} {length:token|tokens}:",
@@ -58,7 +57,7 @@ def _left_out(plan: MemoryPlan, width: int) -> Iterator[str]:
         yield from indent(say(t("{count} {count:card|cards} without a price would do too: --gpus all without --price shows them.", count=plan.cards_left_out)), width, "  ", "    ")  # fmt: skip
 
 
-def _advice(plan: MemoryPlan) -> Text:
+def advice(plan: MemoryPlan) -> Text:
     """Return what to rent, in one sentence."""
     choice = choice_of(plan.cards, plan.request.precision == "bf16-pure")
     if choice is None and any(row.largest_batch and row.epoch_s is None for row in plan.cards):
@@ -80,6 +79,11 @@ def _advice(plan: MemoryPlan) -> Text:
     return t("Rent the {card}: {cost} and {time} an epoch, in micro-batches of {batch}: the cheapest of the {count} with a price. The fastest, {fast}, takes {fast_time} for {fast_cost}.", **words)  # fmt: skip
 
 
+def batch_words(batch: int) -> str:
+    """Return a largest batch; it was looked for no further than to where it is no question of memory any more."""
+    return f"{batch}+" if batch == LARGEST_BATCH else str(batch)
+
+
 def cost_text(row: CardRow, currency: str) -> str:
     return f"{currency}{row.epoch_cost:.2f}" if row.epoch_cost is not None else "-"
 
@@ -91,7 +95,7 @@ def _cells(row: CardRow, priced: bool, currency: str) -> list[str]:
         f"{short_name(row.name)} {marks}".rstrip(),
         human_bytes(row.memory_bytes),
         fits,
-        str(row.largest_batch) if row.largest_batch else "-",
+        batch_words(row.largest_batch) if row.largest_batch else "-",
         f"{row.samples_per_s:.0f}" if row.samples_per_s is not None else "?",
         human_seconds(row.epoch_s) if row.epoch_s is not None else "?",
     ]

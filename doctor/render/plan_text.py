@@ -9,8 +9,9 @@ from doctor.corrections import Tuned
 from doctor.language import say
 from doctor.memory_plan import MemoryPlan
 from doctor.remedies import Remedy
-from doctor.render.cards_text import cards_lines
+from doctor.render.cards_text import batch_words, cards_lines
 from doctor.render.layout import display_width, human_bytes, indent, pad
+from doctor.render.plan_answer import answers
 from doctor.render.sparkline import bar
 from runner.strings import printable
 from runner.text import Text, t
@@ -37,10 +38,18 @@ def phase_name(name: str) -> str:
 
 
 def plan_lines(plan: MemoryPlan, width: int, unicode: bool = True) -> Iterator[str]:
-    """Yield the plan: what is asked, the parts, whether it fits, and what to do when it does not."""
+    """Yield the plan: the answer, then what it rests on."""
+    for sentence in answers(plan):
+        yield from indent(sentence, width, "", "  ")
+    yield ""
+    yield from grounds_lines(plan, width, unicode)
+
+
+def grounds_lines(plan: MemoryPlan, width: int, unicode: bool = True) -> Iterator[str]:
+    """Yield what was asked, the parts, what to do where it does not fit, and the table of cards."""
     yield from indent(_header(plan), width, "", "  ")
     yield from _parts(plan, width, unicode)
-    for sentence in (*_peak(plan), *_verdict(plan)):
+    for sentence in (*_source(plan), *_room(plan)):
         yield from indent(sentence, width, "", "  ")
     yield from _remedies(plan, width)
     for note in plan.notes:
@@ -48,12 +57,6 @@ def plan_lines(plan: MemoryPlan, width: int, unicode: bool = True) -> Iterator[s
     if plan.cards:
         yield ""
         yield from cards_lines(plan, width)
-
-
-def headline(plan: MemoryPlan) -> str:
-    """Return whether it fits, and the peak that this rests on."""
-    answer = "" if plan.fits is None else say(_answer(plan)) + " "
-    return answer + next(_peak(plan))
 
 
 def _header(plan: MemoryPlan) -> str:
@@ -83,14 +86,12 @@ def _parts(plan: MemoryPlan, width: int, unicode: bool) -> Iterator[str]:
         yield from indent(say(part.why), width, head, " " * display_width(head))
 
 
-def _peak(plan: MemoryPlan) -> Iterator[str]:
+def _source(plan: MemoryPlan) -> Iterator[str]:
     found = plan.estimate
     sources = {"arithmetic": say("arithmetic from the configuration"), "traced": say("traced with fake tensors"),
                "small real steps": say("small real steps, extended")}  # fmt: skip
     yield say(
-        t("Peak: {peak} ({low} to {high}), in the {phase}; {source}", peak=human_bytes(found.peak_bytes),
-          low=human_bytes(found.low_bytes), high=human_bytes(found.high_bytes), phase=phase_name(found.phase),
-          source=sources[found.source])
+        t("The peak comes in the {phase}; {source}.", phase=phase_name(found.phase), source=sources[found.source])
     )  # fmt: skip
     if plan.correction is not None:
         yield say(t("Corrected by real steps measured here on {date}.", date=plan.correction.at[:10]))
@@ -107,27 +108,11 @@ def _host(plan: MemoryPlan) -> Text:
     return t("In the host's memory, for all cards: {size}, of {free} that can be had", size=size, free=human_bytes(plan.host_free_bytes))  # fmt: skip
 
 
-def _verdict(plan: MemoryPlan) -> Iterator[str]:
-    card = plan.card
-    if card is None and plan.request.device == "cpu":
-        yield say("This machine's memory could not be read.")
-        return
-    if card is None:
-        yield say("No NVIDIA card could be read here: --gpus all shows which cards it fits.")
-        return
-    held = say(
-        t("{name}: {free} of {total} free", name=card.name, free=human_bytes(card.free_bytes), total=human_bytes(card.total_bytes))
-    )  # fmt: skip
-    yield held + say(". ") + say(_answer(plan))
+def _room(plan: MemoryPlan) -> Iterator[str]:
+    """Yield what else the device has room for."""
     length, largest = plan.request.sequence_length, plan.largest_batch
     if largest:
-        yield say(
-            t(
-                "Largest micro-batch here at {length} {length:token|tokens}: {batch}",
-                length=length,
-                batch=largest,
-            )
-        )
+        yield say(t("Largest micro-batch here at {length} {length:token|tokens}: {batch}", length=length, batch=batch_words(largest)))  # fmt: skip
     elif largest == 0:
         yield say(
             t("Not even one sample of {length} {length:token|tokens} fits here as asked for.", length=length)
@@ -149,18 +134,6 @@ def _remedies(plan: MemoryPlan, width: int) -> Iterator[str]:
         yield from indent(_remedy(remedy), width, f"  {number}. ", "     ")
     if not plan.remedies[-1].fits:
         yield from indent(say("Even so it does not fit here: --gpus all shows which cards it fits."), width, "", "  ")  # fmt: skip
-
-
-def _answer(plan: MemoryPlan) -> Text:
-    if plan.host_is_short:
-        return t("It does not fit: the host's memory is too small for what is to lie there.")
-    if plan.fits:
-        return t("It fits.") if plan.surely else t("It should fit, but the high end of the range does not.")
-    return (
-        t("It does not fit.")
-        if plan.surely
-        else t("It does not fit by the expected peak; the low end of the range would.")
-    )
 
 
 def _tuned(tuned: Tuned) -> Text:

@@ -44,6 +44,7 @@ from doctor.service.environments import collect_wheels, list_environments
 from doctor.service.fleet import gather_fleet, judge_fleet
 from doctor.service.memory import (
     compare_formulas,
+    least_memory,
     measure_memory,
     model_step,
     options_here,
@@ -52,6 +53,7 @@ from doctor.service.memory import (
     profile_step,
     tune_batch,
     visible_card_count,
+    with_cpu_here,
 )
 from doctor.service.models import (
     copy_model,
@@ -90,7 +92,7 @@ from doctor.service.runs import (
     start_command,
     start_run,
     stop_run,
-    write_winners,
+    write_changed,
 )
 from doctor.service.snapshots import (
     EXPORT_DEADLINE_S,
@@ -167,6 +169,7 @@ __all__ = [
     "kept_stacks",
     "known_environments",
     "known_snapshots",
+    "least_memory",
     "lint",
     "list_environments",
     "list_runs",
@@ -225,8 +228,9 @@ __all__ = [
     "watch_pid",
     "watch_run",
     "way_back",
+    "with_cpu_here",
     "with_mirrors",
+    "write_changed",
     "write_report",
     "write_text",
-    "write_winners",
 ]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from doctor.memory_plan import MemoryPlan
     from doctor.model import Snapshot
     from doctor.model_config import FoundConfig
-    from doctor.planning import PlanOptions
+    from doctor.plan_options import PlanOptions
     from doctor.profile_step import Step
     from doctor.tuning import Compared, TunedBatch
     from runner.estimate import MemoryRequest
@@ -25,7 +25,8 @@ def model_step(name: str, snapshot: Snapshot | None = None, options: PlanOptions
     Raises:
         doctor.model_config.NoConfig: the configuration is neither here nor in the table.
     """
-    from doctor.planning import config_of_model, default_precision, default_task, device_of
+    from doctor.plan_device import default_precision, device_of
+    from doctor.planning import config_of_model, default_task
     from doctor.profile_step import Step
     from runner.estimate import MemoryRequest
 
@@ -68,15 +69,37 @@ def plan_memory(
         runner.model_shapes.UnknownArchitecture: the arithmetic does not know the model; an exact plan needs not.
         doctor.memory_troubles.NoTrace: an exact plan was asked for, and the model could not be traced.
     """
-    from doctor.planning import PlanOptions, plan_memory
+    from doctor.plan_options import PlanOptions
+    from doctor.planning import plan_memory
     from doctor.probes import Context
 
     return plan_memory(found, request, snapshot, options or PlanOptions(), Context().environ, measured)
 
 
+def least_memory(found: FoundConfig) -> Text | None:
+    """Return what training takes at least by the weights beside a configuration; None: there are none, or they do not tell."""
+    from pathlib import Path
+
+    from doctor.weights_on_disk import floor_of, floor_text
+
+    source = Path(found.source)
+    floor = floor_of(source.parent) if source.is_file() and source.name == "config.json" else None
+    return floor_text(floor) if floor else None
+
+
+def with_cpu_here(
+    plan: MemoryPlan, snapshot: Snapshot, options: PlanOptions, step_of: Callable[[PlanOptions], Step]
+) -> MemoryPlan:
+    """Return the plan with the same on this machine's CPU beside it, where it has no card and none was asked about."""
+    from doctor.planning import with_cpu_here
+    from doctor.probes import Context
+
+    return with_cpu_here(plan, snapshot, options, Context().environ, step_of)
+
+
 def options_here(options: PlanOptions, snapshot: Snapshot) -> PlanOptions:
     """Return the options for real steps here: on the CPU where there is no card."""
-    from doctor.planning import options_here
+    from doctor.plan_device import options_here
 
     return options_here(options, snapshot)
 
@@ -119,7 +142,7 @@ def plan_memory_of(
 ) -> tuple[MemoryPlan | None, Text | None]:
     """Return what a profile's step takes of this machine's card, or why that cannot be told."""
     from doctor.model_config import NoConfig
-    from doctor.planning import PlanOptions
+    from doctor.plan_options import PlanOptions
     from doctor.start_errors import LaunchError
     from runner.model_shapes import UnknownArchitecture
 

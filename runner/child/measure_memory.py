@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, Any, Callable, Dict
 
 if TYPE_CHECKING or __package__:
     from runner.child import memory_guard
+    from runner.child.memory_attention import as_the_runner_attends
     from runner.child.memory_step import make_batch, make_model, make_optimizer
     from runner.child.memory_trained import settle_trained
 else:
     import memory_guard
+    from memory_attention import as_the_runner_attends
     from memory_step import make_batch, make_model, make_optimizer
     from memory_trained import settle_trained
 
@@ -54,9 +56,10 @@ class Bench:
         batch = {name: one.to(self.device) for name, one in make_batch(torch, request, size).items()}
         low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(request["precision"])
         for _ in range(2 if request["accumulation"] > 1 else 1):
-            with torch.autocast(self.device, dtype=low) if low else contextlib.nullcontext():
-                loss = self.model(**batch).loss
-            loss.backward()
+            with as_the_runner_attends(torch, self.device):
+                with torch.autocast(self.device, dtype=low) if low else contextlib.nullcontext():
+                    loss = self.model(**batch).loss
+                loss.backward()
             del loss
         self.optimizer.step()
         self.optimizer.zero_grad()

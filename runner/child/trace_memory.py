@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 if TYPE_CHECKING or __package__:
     from runner.child import memory_imports
     from runner.child import memory_layers as layers_alike
+    from runner.child.memory_attention import as_the_runner_attends
     from runner.child.memory_step import SizesOnly, make_batch, make_config, make_model, make_optimizer
     from runner.child.memory_tracker import (
         ALLOCATION_ROUNDING_BYTES,
@@ -33,6 +34,7 @@ if TYPE_CHECKING or __package__:
 else:
     import memory_imports
     import memory_layers as layers_alike
+    from memory_attention import as_the_runner_attends
     from memory_step import SizesOnly, make_batch, make_config, make_model, make_optimizer
     from memory_tracker import ALLOCATION_ROUNDING_BYTES, Tracker, as_on_cuda, tracking, watch_layers
     from memory_trained import settle_trained
@@ -106,7 +108,7 @@ def walk(request: Dict[str, Any], size: int) -> Dict[str, Any]:
     low = request["precision"] in ("bf16", "fp16")
     fake = contextlib.nullcontext() if real else importlib.import_module("torch._subclasses").FakeTensorMode()
     kernels = as_on_cuda(torch, low) if on_cuda else contextlib.nullcontext()
-    with fake, tracking(torch, tracker), kernels:
+    with fake, tracking(torch, tracker), kernels, as_the_runner_attends(torch, request["device"]):
         model = make_model(torch, transformers, request)
         if real:
             refuse_what_does_not_fit(model)

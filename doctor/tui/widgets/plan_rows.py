@@ -8,7 +8,8 @@ from rich.text import Text as Styled
 
 from doctor.language import say
 from doctor.render.layout import display_width, indent, pad
-from doctor.render.plan_text import headline, plan_lines
+from doctor.render.plan_answer import headline
+from doctor.render.plan_text import grounds_lines
 from doctor.render.text import printable_text
 from doctor.tui.source import DecisionRow, PlanRow
 from doctor.tui.widgets.rows import wrapped
@@ -71,7 +72,7 @@ def _memory(plan: PlanRow, width: int) -> Iterator[Styled]:
         yield from (Styled(line, "magenta") for line in indent(words, width, "? ", "  "))
         return
     style = {True: "", False: "bold red", None: ""}[plan.memory.fits]
-    for line in plan_lines(plan.memory, width):
+    for line in grounds_lines(plan.memory, width):
         for part in line.splitlines():
             yield from wrapped(
                 printable_text(part), width, style if part == line and not line.startswith(" ") else ""
