@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> int:
     from doctor import service
     from doctor.memory_troubles import CannotMeasure
-    from doctor.planning import PlanOptions
+    from doctor.plan_options import PlanOptions
 
     options = PlanOptions(on_cpu=namespace.cpu, memory_limit_bytes=namespace.memory_limit)
     snapshot = examined(namespace.python, None)
