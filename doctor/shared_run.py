@@ -14,6 +14,7 @@ from doctor.profile_step import sharing, sharing_in_words
 from runner.estimate import MemoryEstimate, estimate
 from runner.model_shapes import UnknownArchitecture
 from runner.plan import Plan
+from runner.refused_together import refused_together
 from runner.rundir import runs_home
 
 if TYPE_CHECKING:
@@ -31,8 +32,14 @@ def for_purpose(plan: Plan, snapshot: Snapshot, run_dir: str, processes: int = 1
 
 
 def share_run(planned: PlannedRun, processes: int, run_dir: str = "") -> PlannedRun:
-    """Return a planned run as so many processes would share it, judged by what each of them takes."""
+    """Return a planned run as so many processes would share it, judged by what each of them takes; what they cannot do
+    together is missing."""
     plan, snapshot = planned.plan, planned.snapshot
+    refused = refused_together(plan, processes, plan.profile.parallel.strategy)
+    if refused is not None:
+        planned = replace(planned, missing=(*planned.missing, refused))
+    if processes == 1:
+        return planned
     snapshot = for_purpose(plan, snapshot, run_dir, processes)
     notes = sharing_in_words(plan, snapshot, processes)
     return replace(planned, snapshot=snapshot, report=judge(snapshot), notes=notes)

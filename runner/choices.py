@@ -53,7 +53,7 @@ def settle(profile: Profile, machine: MachineFacts) -> tuple[Settings, list[Deci
     train = profile.train
     device, device_why = choose_device(machine, profile.model.device_map != "none")
     precision, precision_why = choose_precision(train.precision, device, machine)
-    if precision == "fp16" and train.offload != "none":
+    if precision == "fp16" and train.offload != "none" and profile.parallel.strategy != "deepspeed":
         precision, precision_why = (
             "fp32",
             t("fp16 would need a loss scaler, which train.offload does not go with"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runner.deepspeed_file import TUNING
+from runner.deepspeed_keys import TUNING
 from runner.sections import COUNTED, TEXT_ONLY, Profile, TrainSection
 from runner.text import Text, t
 from runner.tomltree import TomlTree
@@ -102,7 +102,8 @@ def _placement_problems(profile: Profile, tree: TomlTree) -> Iterator[tuple[str,
             "train.offload",
             t("{place}: with model.device_map it cannot be: name one of the two", place=tree.place("train.offload")),
         )  # fmt: skip
-    if train.offload != "none" and train.precision == "fp16":
+    by_deepspeed = profile.parallel.strategy == "deepspeed"  # which unscales where the gradients lie
+    if train.offload != "none" and train.precision == "fp16" and not by_deepspeed:
         yield (
             "train.precision",
             t("{place}: fp16 needs a loss scaler, which looks at gradients on the card; with train.offload take bf16 or fp32",

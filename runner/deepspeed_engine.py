@@ -32,6 +32,8 @@ class ZeroEngine(Engine):
         self.moments = ZeroMoments(self._zero, placed.bare)
         """What stands for the optimizer."""
         self._unused = Unused(placed.bare, note)
+        self._witness = torch.optim.SGD([torch.nn.Parameter(torch.zeros((), device=self.device))], lr=0.0)
+        """Its gradient is the norm of all: what the scaler looks at, on every rank alike."""
 
     def update_agreement(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()  # ranks meet in the midst of it
@@ -46,25 +48,36 @@ class ZeroEngine(Engine):
             self.model.set_gradient_accumulation_boundary(True)
 
     def backward(self, loss: torch.Tensor) -> None:
-        self.model.backward(
-            loss * self.placed.processes
-        )  # it takes the mean over the ranks where a sum is wanted
+        summed = loss * self.placed.processes  # it takes the mean over the ranks where a sum is wanted
+        self.model.backward(self.scaler.scale(summed))
 
     def gradient_norm(self, optimizer: Any, clip_norm: float) -> torch.Tensor:
-        """Clip the gradients together and return their norm before that."""
+        """Unscale the gradients, clip them together and return their norm before that."""
         self._unused.tell_once()
         parts = gradient_parts(self._zero)
         own = sum(float(torch.linalg.vector_norm(part, dtype=torch.float64)) ** 2 for part in parts)
         (squares,) = self.placed.ranks.summed(own)
-        norm = torch.tensor(squares, dtype=torch.float64).sqrt()
+        norm = self._unscaled(squares**0.5)
+        factor = 1.0 / self.scaler.get_scale()
         if clip_norm:
-            factor = float(torch.clamp(clip_norm / (norm + 1e-6), max=1.0))
+            factor *= float(torch.clamp(clip_norm / (norm + 1e-6), max=1.0))
+        if factor != 1.0:
             for part in parts:
                 part.mul_(factor)
-        return norm.float()
+        return norm
+
+    def _unscaled(self, norm: float) -> torch.Tensor:
+        """Show a norm of scaled gradients to the scaler, and return it without the scale."""
+        (held,) = self._witness.param_groups[0]["params"]
+        held.grad = torch.tensor(norm, dtype=torch.float32, device=self.device)
+        self.scaler.unscale_(self._witness)
+        found: torch.Tensor = held.grad
+        return found
 
     def update(self, optimizer: Any) -> bool:
-        """Make the update; return False where DeepSpeed found a number that is none after all."""
+        """Make the update; return False where the scaler holds it back, or DeepSpeed found a number that is none after all."""
+        if not super().update(self._witness):
+            return False
         with torch.no_grad():  # some releases gather weights into views of a tensor that remembers its making
             self.model.step()
         return not self._zero.overflow

@@ -1,7 +1,7 @@
 """A DeepSpeed configuration that somebody already has, read as keys of a profile. Pure: the file's content is handed in.
 
 Values of ``"auto"``, which only transformers' Trainer fills in, leave a key open. What would change the numbers and is not
-done here is refused by name; what only prints is named as unused.
+done here is refused by name; what only prints is named as unused, and so is what no release of DeepSpeed looks at.
 """
 
 from __future__ import annotations
@@ -10,41 +10,23 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from runner.said_elsewhere import Elsewhere, part_of
+from runner.deepspeed_keys import (
+    ADAM_UNUSED,
+    LOW_UNUSED,
+    OTHER_NUMBERS,
+    READ,
+    READ_OF_ZERO,
+    TUNING,
+    UNUSED,
+    UNUSED_OF_ZERO,
+    ZERO,
+)
+from runner.said_elsewhere import Elsewhere, is_true, part_of, says_nothing
+from runner.said_offload import PARTS, say_offload
 from runner.text import Text, t
 
-ZERO = "zero_optimization"
-TUNING = (
-    "allgather_partitions", "allgather_bucket_size", "overlap_comm", "reduce_scatter", "reduce_bucket_size",
-    "contiguous_gradients", "round_robin_gradients", "use_multi_rank_bucket_allreduce", "sub_group_size",
-    "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold", "stage3_model_persistence_threshold",
-    "stage3_max_live_parameters", "stage3_max_reuse_distance", "stage3_module_granularity_threshold",
-    "stage3_use_all_reduce_for_fetch_params", "prefetch_bucket_size", "param_persistence_threshold", "model_persistence_threshold",
-    "max_live_parameters", "max_reuse_distance", "module_granularity_threshold", "use_all_reduce_for_fetch_params",
-    "memory_efficient_linear", "log_trace_cache_warnings",
-)  # fmt: skip
-"""Of ``zero_optimization``: how much at a time, and when. The numbers stay the same."""
-READ_OF_ZERO = ("stage", "offload_optimizer", "offload_param", "cpu_offload", "cpu_offload_param")
-UNUSED_OF_ZERO = (
-    "stage3_gather_16bit_weights_on_model_save", "gather_16bit_weights_on_model_save", "stage3_gather_fp16_weights_on_model_save", "load_from_fp32_weights",
-    "ignore_unused_parameters", "cpu_offload_use_pin_memory",
-)  # fmt: skip
-UNUSED = (
-    "steps_per_print", "wall_clock_breakdown", "dump_state", "memory_breakdown", "comms_logger", "flops_profiler", "tensorboard",
-    "wandb", "csv_monitor", "comet", "checkpoint", "activation_checkpointing", "zero_allow_untested_optimizer",
-    "zero_force_ds_cpu_optimizer", "aio", "timers", "log_level", "dataloader_drop_last",
-)  # fmt: skip
-"""They print, or tell of what is written; activations are recomputed where the profile says so."""
-READ = (
-    "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping", "bf16", "bfloat16",
-    "fp16", "torch_autocast", "optimizer", "scheduler", "communication_data_type", "data_types", "prescale_gradients",
-    "gradient_predivide_factor", ZERO,
-)  # fmt: skip
-OTHER_NUMBERS = (
-    "amp", "sparse_attention", "compression_training", "data_efficiency", "curriculum_learning", "progressive_layer_drop",
-    "eigenvalue", "quantize_training", "sparse_gradients", "elasticity", "autotuning", "hybrid_engine", "pipeline", "tensor_parallel",
-    "sequence_parallel_size", "zenflow", "expert_parallel", "compile", "weight_quantization", "gradient_allreduce_op",
-)  # fmt: skip
+NEAR, NEAR_OF_ZERO = 0.85, 0.75
+"""As alike as a slip of the fingers. DeepSpeed itself refuses a key of ZeRO's that it does not know, and no other."""
 
 
 def deepspeed_file(values: Mapping[str, Any], name: str = "ds.json") -> Elsewhere:
@@ -54,25 +36,30 @@ def deepspeed_file(values: Mapping[str, Any], name: str = "ds.json") -> Elsewher
     _batch(values, found)
     found.say("train.clip_norm", values.get("gradient_clipping"), "gradient_clipping")
     _precision(values, found)
+    _exchange(values, found)
     _optimizer(values, found)
     _zero(part_of(values, ZERO), found)
     for key, value in values.items():
-        if key in UNUSED:
-            found.unused.append(key)
+        if key in OTHER_NUMBERS:
+            if not _is_off(value):
+                found.problems.append(_changes(found.at(key, value)))
         elif key not in READ:
-            found.problems.append(_unread(found.at(key, value), key))
+            _beside(key, value, found)
     return found
 
 
-def _unread(at: str, key: str) -> Text:
-    if key in OTHER_NUMBERS:
-        return t("{at}: it changes what is trained, and is not done here; take it out", at=at)
-    near = difflib.get_close_matches(key, [*READ, *UNUSED, *OTHER_NUMBERS], n=1, cutoff=0.6)
-    return (
-        t("{at}: not known here; did you mean {near}?", at=at, near=near[0])
-        if near
-        else t("{at}: not known here; take it out", at=at)
-    )
+def _changes(at: str) -> Text:
+    return t("{at}: it changes what is trained, and is not done here; take it out", at=at)
+
+
+def _beside(key: str, value: Any, found: Elsewhere) -> None:
+    near = difflib.get_close_matches(key, [*READ, *UNUSED, *OTHER_NUMBERS], n=1, cutoff=NEAR)
+    if key in UNUSED or not near:
+        found.unused.append(key)
+    else:
+        found.problems.append(
+            t("{at}: not known here; did you mean {near}?", at=found.at(key, value), near=near[0])
+        )
 
 
 def _batch(values: Mapping[str, Any], found: Elsewhere) -> None:
@@ -96,31 +83,48 @@ def _batch(values: Mapping[str, Any], found: Elsewhere) -> None:
 
 
 def _precision(values: Mapping[str, Any], found: Elsewhere) -> None:
-    low = {
-        name: part_of(values, name).get("enabled") for name in ("fp16", "bf16", "bfloat16", "torch_autocast")
-    }
-    if low["fp16"] is True:
+    parts = {name: part_of(values, name) for name in ("fp16", "bf16", "bfloat16", "torch_autocast")}
+    on = [name for name, part in parts.items() if is_true(part.get("enabled"))]
+    low = {"fp16" if name == "fp16" else "bf16" for name in on if name != "torch_autocast"}
+    if len(low) > 1:
         found.problems.append(
-            t(
-                "{at}: its loss scaler cannot be looked into before an update; take bf16 or fp32",
-                at=found.at("fp16.enabled", True),
-            )
+            t("{at}: bf16 is enabled too; leave one of them", at=found.at("fp16.enabled", True))
         )
-    elif True in (low["bf16"], low["bfloat16"]):
-        found.say("train.precision", "bf16", "bf16.enabled")
-    elif low["torch_autocast"] is True:
-        kind = str(part_of(values, "torch_autocast").get("dtype", "bfloat16")).removeprefix("torch.")
-        if kind in ("bfloat16", "bf16"):
-            found.say("train.precision", "bf16", "torch_autocast.dtype")
-        else:
-            found.problems.append(
-                t(
-                    "{at}: its loss scaler cannot be looked into before an update; take bf16 or fp32",
-                    at=found.at("torch_autocast.dtype", kind),
-                )
-            )
-    elif low["fp16"] is False and False in (low["bf16"], low["bfloat16"]):
+    elif low:
+        found.say("train.precision", low.pop(), f"{on[0]}.enabled")
+    elif on:
+        _autocast(str(parts["torch_autocast"].get("dtype", "bfloat16")).removeprefix("torch."), found)
+    elif all(says_nothing(parts[name].get("enabled", "auto")) for name in ("fp16", "bf16")):
         found.say("train.precision", "fp32", "bf16.enabled, fp16.enabled")
+    for name in on:
+        if name != "torch_autocast":
+            _low(name, parts[name], found)
+
+
+def _autocast(kind: str, found: Elsewhere) -> None:
+    kinds = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", "half": "fp16"}
+    if kind in kinds:
+        found.say("train.precision", kinds[kind], "torch_autocast.dtype")
+    else:
+        found.problems.append(
+            t("{at}: must be no, fp16 or bf16 here", at=found.at("torch_autocast.dtype", kind))
+        )
+
+
+def _low(name: str, part: Mapping[str, Any], found: Elsewhere) -> None:
+    """Name what else a lower precision's section says."""
+    for key, value in part.items():
+        if key == "loss_scale" and not says_nothing(value):
+            found.problems.append(
+                t("{at}: the loss scale moves by itself here; say 0", at=found.at(f"{name}.{key}", value))
+            )
+        elif key in LOW_UNUSED and key != "enabled":
+            found.unused.append(f"{name}.{key}")
+        elif key not in (*LOW_UNUSED, "loss_scale") and not _is_off(value):
+            found.problems.append(_changes(found.at(f"{name}.{key}", value)))
+
+
+def _exchange(values: Mapping[str, Any], found: Elsewhere) -> None:
     exchanged = values.get("communication_data_type")
     summed = part_of(values, "data_types").get("grad_accum_dtype")
     for place, value in (("communication_data_type", exchanged), ("data_types.grad_accum_dtype", summed)):
@@ -134,11 +138,20 @@ def _precision(values: Mapping[str, Any], found: Elsewhere) -> None:
 
 def _optimizer(values: Mapping[str, Any], found: Elsewhere) -> None:
     optimizer, schedule = part_of(values, "optimizer"), part_of(values, "scheduler")
-    kind, params = optimizer.get("type", "AdamW"), part_of(optimizer, "params")
-    if kind not in ("AdamW", "Adam") or (kind == "Adam" and params.get("adam_w_mode") is False):
+    kind, params = str(optimizer.get("type", "AdamW")), part_of(optimizer, "params")
+    if kind.lower() not in ("adamw", "adam") or (
+        kind.lower() == "adam" and params.get("adam_w_mode") is False
+    ):
         found.problems.append(t("{at}: this runner trains with AdamW", at=found.at("optimizer.type", kind)))
-    for name, key in (("lr", "lr"), ("betas", "betas"), ("eps", "epsilon"), ("weight_decay", "weight_decay")):
-        found.say(f"train.{key}", params.get(name), f"optimizer.params.{name}")
+    read = {"lr": "lr", "betas": "betas", "eps": "epsilon", "weight_decay": "weight_decay"}
+    for name, value in params.items():
+        place = f"optimizer.params.{name}"
+        if name in read:
+            found.say(f"train.{read[name]}", value, place)
+        elif name in ADAM_UNUSED and (name != "bias_correction" or is_true(value)):
+            found.unused.append(place)
+        elif name == "bias_correction" or not _is_off(value):
+            found.problems.append(_changes(found.at(place, value)))
     fixed = [name for name, value in part_of(schedule, "params").items() if value not in (None, "auto")]
     if fixed:
         found.problems.append(t("{at}: say it in train.schedule and train.warmup, and take it out of the file ({names})", at=found.at("scheduler", schedule.get("type", "-")), names=", ".join(fixed)))  # fmt: skip
@@ -157,7 +170,7 @@ def _zero(zero: Mapping[str, Any], found: Elsewhere) -> None:
         found.problems.append(t("{at}: must be 1, 2 or 3", at=found.at(f"{ZERO}.stage", stage)))
     else:
         found.say("parallel.zero_stage", stage, f"{ZERO}.stage")
-    _offload(zero, found)
+        _offload(zero, stage, found)
     for key, value in zero.items():
         if key in UNUSED_OF_ZERO:
             found.unused.append(f"{ZERO}.{key}")
@@ -169,50 +182,31 @@ def _zero(zero: Mapping[str, Any], found: Elsewhere) -> None:
 
 
 def _unread_of_zero(at: str, key: str) -> Text:
-    near = difflib.get_close_matches(
-        key, [*TUNING, *UNUSED_OF_ZERO, "offload_optimizer", "offload_param", "stage"], n=1, cutoff=0.75
-    )
-    if near:
-        return t("{at}: not known here; did you mean {near}?", at=at, near=near[0])
-    return t("{at}: it changes what is trained, and is not done here; take it out", at=at)
+    known = [*TUNING, *UNUSED_OF_ZERO, "offload_optimizer", "offload_param", "stage"]
+    near = difflib.get_close_matches(key, known, n=1, cutoff=NEAR_OF_ZERO)
+    return t("{at}: not known here; did you mean {near}?", at=at, near=near[0]) if near else _changes(at)
 
 
-def _offload(zero: Mapping[str, Any], found: Elsewhere) -> None:
-    away: dict[str, bool] = {}
-    for name, old in (("offload_optimizer", "cpu_offload"), ("offload_param", "cpu_offload_param")):
-        part = part_of(zero, name)
-        device = part.get("device", "cpu" if zero.get(old) is True else "none")
-        if device == "nvme":
-            found.problems.append(
-                t(
-                    "{at}: only the host's memory (cpu) is used here, no disk",
-                    at=found.at(f"{ZERO}.{name}.device", device),
-                )
-            )
-        elif device not in ("cpu", "none", "auto"):
-            found.problems.append(
-                t("{at}: must be cpu or none", at=found.at(f"{ZERO}.{name}.device", device))
-            )
-        away[name] = device in ("cpu", "nvme")
-        if away[name] and isinstance(part.get("pin_memory"), bool):
-            found.tuning[name] = {"pin_memory": part["pin_memory"]}
-    if away["offload_param"] and not away["offload_optimizer"]:
-        found.problems.append(t("{at}: only together with offload_optimizer: weights that lie on the host are updated there", at=found.at(f"{ZERO}.offload_param", "cpu")))  # fmt: skip
-    elif away["offload_param"] and zero.get("stage") not in (3, "auto"):
-        found.problems.append(
-            t(
-                "{at}: weights are only cut into parts, and moved away, at stage 3",
-                at=found.at(f"{ZERO}.offload_param", "cpu"),
-            )
-        )
-    elif any(away.values()):
-        found.say(
-            "train.offload",
-            "parameters" if away["offload_param"] else "optimizer",
-            f"{ZERO}.offload_optimizer",
-        )
+def _offload(zero: Mapping[str, Any], stage: Any, found: Elsewhere) -> None:
+    """``cpu_offload`` and ``cpu_offload_param`` are what older releases call it."""
+    devices: dict[str, Any] = {}
+    for name in PARTS:
+        part = part_of(zero, f"offload_{name}")
+        old = zero.get("cpu_offload" if name == "optimizer" else "cpu_offload_param")
+        devices[name] = part.get("device") or ("cpu" if is_true(old) else "none")
+        for key, value in part.items():
+            if devices[name] != "cpu" or key == "device":
+                continue
+            if key == "pin_memory" and isinstance(value, bool):
+                found.tuning[f"offload_{name}"] = {key: value}
+            else:
+                found.unused.append(f"{ZERO}.offload_{name}.{key}")
+    say_offload(devices, stage, lambda name: f"{ZERO}.offload_{name}.device", found)
 
 
 def _is_off(value: Any) -> bool:
-    """Return whether a key that turns something on leaves it off: false, nothing, or a group of one."""
-    return value is None or value is False or (value == 1 and not isinstance(value, bool)) or value == "auto"
+    """Return whether a key that turns something on leaves it off: false, nothing, ``"auto"``, a group of one, or a section
+    that is not enabled."""
+    if isinstance(value, Mapping):
+        return not value or ("enabled" in value and not is_true(value["enabled"]))
+    return says_nothing(value) or (value == 1 and not isinstance(value, bool)) or value == "auto"

@@ -67,9 +67,8 @@ def started(model: Any, device: torch.device, plan: Plan) -> Any:
     """Return DeepSpeed's engine around ``model``, whose weights are cut into parts in place at stage 3.
 
     Raises:
-        InputError: the plan asks for what does not go with it.
+        InputError: DeepSpeed cannot be used here.
     """
-    refuse(plan)
     if device.type == "cpu":
         os.environ["DS_ACCELERATOR"] = "cpu"
     deepspeed = imported()
@@ -83,6 +82,9 @@ def started(model: Any, device: torch.device, plan: Plan) -> Any:
         )
     # It exchanges in a group of its own, which would wait half an hour for a rank that stands still.
     _set_pg_timeout(timedelta(seconds=plan.profile.parallel.timeout_s), engine.data_parallel_group)
+    engine.optimizer.torch_autocast_gradscaler = (
+        None  # fp16: losses are scaled by the run's own (runner.deepspeed_engine)
+    )
     engine.set_gradient_accumulation_boundary(True)
     return engine
 
@@ -103,7 +105,7 @@ def config_of(plan: Plan, device: torch.device) -> dict[str, Any]:
         zero.pop(part, None)
         if is_away:
             zero[part] = {"pin_memory": device.type == "cuda", **own.get(part, {}), "device": "cpu"}
-    lower = plan.settings.precision == "bf16"
+    lower = {"bf16": "bfloat16", "fp16": "float16"}.get(plan.settings.precision)
     return {
         "train_micro_batch_size_per_gpu": 1,
         "gradient_accumulation_steps": 1,
@@ -113,22 +115,9 @@ def config_of(plan: Plan, device: torch.device) -> dict[str, Any]:
         "zero_force_ds_cpu_optimizer": False,
         "steps_per_print": NEVER,
         # Gradients are added up in fp32: no layer's are exchanged in less.
-        "torch_autocast": {"enabled": lower, "dtype": "bfloat16", "lower_precision_safe_modules": []},
+        "torch_autocast": {
+            "enabled": lower is not None,
+            "dtype": lower or "bfloat16",
+            "lower_precision_safe_modules": [],
+        },
     }
-
-
-def refuse(plan: Plan) -> None:
-    """Raise InputError for what does not go with DeepSpeed here, each named."""
-    settings, stage = plan.settings, plan.profile.parallel.stage
-    asked = {
-        "train.compile": bool(settings.compile),
-        'train.precision = "fp16" (take bf16 or fp32)': settings.precision == "fp16",
-        'train.freeze with until (without it, or parallel.strategy = "ddp")': any(
-            rule.until is not None for rule in plan.profile.train.freeze
-        ),
-        'train.offload = "parameters" (with parallel.zero_stage = 3)': settings.offload == "parameters"
-        and stage < 3,
-    }
-    found = [name for name, is_asked in asked.items() if is_asked]
-    if found:
-        raise InputError(t("{names}: not with parallel.strategy = \"deepspeed\" at ZeRO stage {stage}", names="; ".join(found), stage=stage))  # fmt: skip

@@ -17,6 +17,7 @@ from runner.gradient_sum import add_up
 from runner.inputs import InputError
 from runner.plan import Plan
 from runner.ranks import Ranks
+from runner.refused_together import refused_together
 from runner.text import t
 
 
@@ -26,7 +27,8 @@ def distribute(model: Any, device: torch.device, ranks: Ranks, strategy: str, pl
     Raises:
         InputError: the plan asks for what does not go with several processes.
     """
-    _refuse(plan, ranks, strategy)
+    if refused := refused_together(plan, ranks.size, strategy):
+        raise InputError(refused)
     if strategy == "fsdp":
         from runner.sharded import sharded
 
@@ -37,19 +39,6 @@ def distribute(model: Any, device: torch.device, ranks: Ranks, strategy: str, pl
         return model, started(model, device, plan)
     model.to(device)
     return model, replicated(model, device)
-
-
-def _refuse(plan: Plan, ranks: Ranks, strategy: str) -> None:
-    profile = plan.profile
-    if profile.model.device_map != "none":
-        raise InputError(t("model.device_map spreads one process over several cards; it does not go with several processes. "
-                           "Start without --nproc, or take it out"))  # fmt: skip
-    if strategy == "ddp" and plan.settings.offload == "parameters":
-        raise InputError(t("train.offload = \"parameters\" does not go with copies of the model in several processes: take "
-                           "parallel.strategy = \"fsdp\", or one process"))  # fmt: skip
-    if ranks.size > profile.train.batch_size:
-        raise InputError(t("{count} processes share an update of {batch} samples: some would have nothing to do. Take fewer "
-                           "processes or a larger train.batch_size", count=ranks.size, batch=profile.train.batch_size))  # fmt: skip
 
 
 def replicated(model: Any, device: torch.device) -> DistributedDataParallel:

@@ -77,3 +77,13 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
     return bool(one == other)
+
+
+def is_true(value: Any) -> bool:
+    """Return whether a switch is on; both tools also take it as a word or a number."""
+    return str(value).lower() in ("true", "1", "yes", "on")
+
+
+def says_nothing(value: Any) -> bool:
+    """Return whether a key is as good as absent: nothing, off, empty, or so in a word."""
+    return value in (None, False, "", [], {}) or str(value).lower() in ("no", "none", "false")

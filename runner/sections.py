@@ -216,6 +216,8 @@ class ParallelSection(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of ``zero_optimization`` that only say how much at a time: bucket sizes, overlap_comm, pin_memory."""
     processes: Count = 0
     """With how many processes the run must be started, as such a file says; 0: any number."""
+    machines: Count = 0
+    """On how many machines those are, as such a file says; 0: it does not say."""
     unused: list[str] = []
     """What of such files has no effect here, filled in when they are read."""
 

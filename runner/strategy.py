@@ -11,6 +11,7 @@ from runner.foretelling import NotForetold, foretold_bytes
 from runner.inputs import InputError
 from runner.plan import Plan
 from runner.ranks import Ranks
+from runner.refused_together import refused_together
 from runner.step_request import strategy_for, worst_shape
 from runner.text import Text, t
 
@@ -23,7 +24,8 @@ def settle_strategy(
     What decides is the size of the memory, not how much of it is free, so that a continued run decides alike.
     ``weightless`` returns the model without weights; it is called where their size matters.
     """
-    _refuse_other_processes(plan.profile.parallel.processes, ranks.size)
+    if refused := refused_together(plan, ranks.size, plan.profile.parallel.strategy):
+        raise InputError(refused)
     if ranks.size == 1:
         return ""
     told: tuple[str, Text] = ranks.told(_chosen(plan, weightless, ranks) if ranks.is_first else None)
@@ -49,13 +51,6 @@ def _chosen(plan: Plan, weightless: Callable[[], Any], ranks: Ranks) -> tuple[st
         except (NotForetold, RuntimeError):  # unknown to the arithmetic, or not to be built without weights
             needed = None
     return strategy_for(plan, needed, available, ranks.size)
-
-
-def _refuse_other_processes(wanted: int, count: int) -> None:
-    """Raise InputError where a configuration file is for another number of processes than there are."""
-    if wanted and wanted != count:
-        raise InputError(t("parallel.processes (or a configuration file) says {wanted} {wanted:process|processes}, and {count} {count:was|were} started: "
-                           "start with --nproc {wanted} (all machines together), or change it", wanted=wanted, count=count))  # fmt: skip
 
 
 def memory_each(device: str, ranks: Ranks) -> int | None:

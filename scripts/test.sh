@@ -23,7 +23,7 @@ deepspeed)
     # Gone afterwards: where DeepSpeed is, transformers imports it at each save.
     trap '"$PY" -m pip uninstall -q -y deepspeed' EXIT
     "$PY" -m pip install -q -c constraints.txt -e '.[deepspeed]'
-    python -m pytest -q tests/parallel/test_deepspeed.py "${@:2}"
+    python -m pytest -q tests/parallel/test_deepspeed*.py "${@:2}"
     exit
     ;;
 *)

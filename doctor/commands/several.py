@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +40,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--node-rank", type=int, metavar="N", help=say("which machine this is, from 0 (the first)")
     )
+    group.add_argument(
+        "--accelerate-config", "--config_file", dest="overrides", action="append", metavar="FILE",
+        type=_as_override("accelerate_config"),
+        help=say("a file of `accelerate config` (YAML): processes, precision and strategy are read from it and held against the profile"),
+    )  # fmt: skip
+    group.add_argument(
+        "--deepspeed-config", dest="overrides", action="append", metavar="FILE", type=_as_override("deepspeed_config"),
+        help=say("a DeepSpeed file (JSON), likewise"),
+    )  # fmt: skip
+
+
+def _as_override(key: str) -> Callable[[str], str]:
+    """Return what makes of a file's name the words of ``--set`` that name it."""
+    return lambda path: f"parallel.{key}={json.dumps(path)}"
 
 
 def asked(namespace: argparse.Namespace) -> bool:
@@ -62,6 +78,17 @@ def of(namespace: argparse.Namespace, cards: int) -> Together | None:
         raise CommandError(error.text, Exit.USAGE) from None
 
 
+def for_plan(namespace: argparse.Namespace, planned: PlannedRun, task: SlurmTask | None) -> Together | None:
+    """Return how many processes to start: as asked for, else as the plan's configuration file says for one machine. Raises
+    CommandError."""
+    from doctor.together import together_of
+
+    cards, section = planned.plan.machine.gpu_count, planned.plan.profile.parallel
+    if asked(namespace) or task is not None or section.processes < 2 or section.machines > 1:
+        return of(namespace, cards)
+    return together_of(str(section.processes), 1, None, "", cards)
+
+
 def share(
     planned: PlannedRun, together: Together | None, task: SlurmTask | None, run_dir: Path | None
 ) -> PlannedRun:
@@ -69,11 +96,7 @@ def share(
     from doctor import service
 
     processes = together.world_size if together else task.size if task else 1
-    return service.share_run(planned, processes, str(run_dir or "")) if processes > 1 else planned
-
-
-def cards_of(planned: PlannedRun) -> int:
-    return planned.plan.machine.gpu_count
+    return service.share_run(planned, processes, str(run_dir or ""))
 
 
 def task(namespace: argparse.Namespace) -> SlurmTask | None:

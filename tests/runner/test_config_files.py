@@ -122,12 +122,14 @@ def test_the_same_number_in_both_is_no_contradiction(tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "fp16": ({"fp16": {"enabled": True}}, "fp16.enabled"),
+    "both lower precisions": ({"fp16": {"enabled": True}, "bf16": {"enabled": "true"}}, "fp16.enabled"),
+    "a loss scale that stands still": ({"fp16": {"enabled": True, "loss_scale": 128}}, "fp16.loss_scale"),
+    "AdamW of another kind": ({"optimizer": {"params": {"amsgrad": True}}}, "optimizer.params.amsgrad"),
+    "AdamW without its bias correction": ({"optimizer": {"params": {"bias_correction": False}}}, "bias_correction"),
     "batch sizes that cannot be": (
         {"train_batch_size": 10, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1}, "not a multiple"),
     "a disk": ({"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme", "nvme_path": "/nvme"}}}, "offload_param.device"),
-    "weights away at stage 2": (
-        {"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}}, "stage 3"),
+    "weights away and updated on the card": ({"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}}, "offload_optimizer"),
     "stage 0": ({"zero_optimization": {"stage": 0}}, "ddp"),
     "no ZeRO at all": ({"zero_optimization": {}}, "zero_optimization.stage"),
     "another optimizer": ({"optimizer": {"type": "Lamb"}}, "AdamW"),
