@@ -145,6 +145,10 @@ def not_a_model(path: Path, error: Exception) -> InputError:
     """Return ``error`` as the sentence that ``path`` cannot be opened."""
     if isinstance(error, InputError):
         return error
+    # Weights only load failed. In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load`
+    if "Weights only load failed" in str(error):
+        return InputError(t("{path}: the pickle with its weights holds more than numbers, which could be code, and is not opened; ask "
+                            "whoever made it for model.safetensors", path=str(path)))  # fmt: skip
     why = " ".join(str(error).split())[:500]
     return InputError(t("{path} cannot be opened as a model: {why}", path=str(path), why=why))
 

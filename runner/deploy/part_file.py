@@ -77,7 +77,7 @@ def _alike(kept: Any, now: Any) -> bool:
         try:
             kept, now = msgspec.json.decode(kept), msgspec.json.decode(now)
         except msgspec.DecodeError:
-            return kept == now
+            return bool(kept == now)
     if isinstance(now, dict):
         return (
             isinstance(kept, dict)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -99,41 +100,60 @@ def test_a_folder_that_is_not_there_is_named(model: Path, tmp_path: Path) -> Non
 
 
 def started(model: Path, source: Path, target: Path) -> subprocess.Popen[str]:
-    """Start to answer a long file, and return when the first answers are on their way to the disk."""
+    """Start to answer a long file, and return when answers have reached the disk."""
     code = "import sys; from doctor.commands import main; sys.exit(main())"
     argv = [sys.executable, "-c", code, "predict", str(model), "--python", sys.executable, "--file", str(source), "-o", str(target)]  # fmt: skip
     process = subprocess.Popen(
         argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
     end = time.monotonic() + 120
-    while not list(target.parent.glob(".*")) and time.monotonic() < end and process.poll() is None:
+    while time.monotonic() < end and process.poll() is None:
+        if any(path.stat().st_size for path in target.parent.glob(".*")):
+            return process
         time.sleep(0.05)
-    assert list(target.parent.glob(".*")), process.communicate(timeout=10)
-    return process
+    raise AssertionError(process.communicate(timeout=10))
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 def gone(folder: Path) -> list[str]:
     """Return what is still in a folder after a moment."""
-    end = time.monotonic() + 15
-    while list(folder.iterdir()) and time.monotonic() < end:
-        time.sleep(0.1)
+    wait_for(lambda: not list(folder.iterdir()))
     return [path.name for path in folder.iterdir()]
 
 
 @pytest.mark.train
-@pytest.mark.parametrize(("how", "suffix"), [("Ctrl-C", ".csv"), ("a kill", ".parquet")])
-def test_what_was_broken_off_leaves_nothing(model: Path, tmp_path: Path, how: str, suffix: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "suffix"), [("Ctrl-C", ".csv"), ("a kill", ".parquet"), ("a closed terminal", ".jsonl")]
+)
+def test_what_was_broken_off_is_kept_under_another_name(
+    model: Path, tmp_path: Path, how: str, suffix: str
+) -> None:
     many_rows(tmp_path / "rows.csv", 200_000)
     (tmp_path / "out").mkdir()
-    process = started(model, tmp_path / "rows.csv", tmp_path / "out" / f"a{suffix}")
-    if how == "Ctrl-C":
-        os.killpg(process.pid, signal.SIGINT)
-    else:
+    target = tmp_path / "out" / f"a{suffix}"
+    process = started(model, tmp_path / "rows.csv", target)
+    if how == "a kill":
         process.kill()
+    else:
+        os.killpg(process.pid, signal.SIGINT if how == "Ctrl-C" else signal.SIGHUP)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == (130 if how == "Ctrl-C" else -signal.SIGKILL)
+    assert process.returncode == {"Ctrl-C": 130, "a kill": -signal.SIGKILL}.get(how, -signal.SIGHUP)
     assert "Traceback" not in err
-    assert gone(tmp_path / "out") == []
+    part = target.with_name(f"a.part{suffix}")
+    wait_for(lambda: [path.name for path in target.parent.iterdir()] == [part.name])
+    if how == "Ctrl-C":
+        assert f"are kept in {part}: the same line with --resume goes on from there" in err
+        kept = int(re.findall(r"(\d+) answers are kept", err)[0])
+        many_rows(tmp_path / "rows.csv", kept + 3)
+        code, out, err = ask(model, "--file", str(tmp_path / "rows.csv"), "-o", str(target), "--resume")
+        assert (code, f"{kept + 3} answers in" in out) == (0, True), err
+        assert [path.name for path in target.parent.iterdir()] == ["a.csv"]
 
 
 @pytest.mark.train
