@@ -39,6 +39,14 @@ PATTERNS: tuple[Pattern, ...] = (
         confirms=("bitsandbytes-missing-cuda-binary", "gpu-arch-not-in-torch-build"),
         hides=("no-kernel-image",),
     ),
+    # Error invalid configuration argument at line 119 in file /src/csrc/ops.cu
+    Pattern(
+        id="bitsandbytes-failed",
+        regex=r"Error [a-z][\w ,]{3,60} at line \d+ in file \S*ops\.cu",
+        meaning=t("A kernel of bitsandbytes failed; the line names the kernel's file, not yours. 'Invalid configuration argument': a tensor too large or empty for it."),
+        advice=t("`python -m pip install -U bitsandbytes`; then shorter sequences or a smaller micro-batch, and look for empty samples; optim='adamw_torch' shows whether its optimizer is the one."),
+        general=True,
+    ),
     # ImportError: Loading a GPTQ quantized model requires optimum (`pip install optimum`)   |   ImportError: Loading an AWQ quantized model requires auto-awq library
     Pattern(
         id="quantizer-missing",

@@ -27,6 +27,13 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("The image registry {host} cannot be reached from here.", host="?"),
         advice=t("A registry mirror or a proxy for the Docker daemon, not for the shell: \"registry-mirrors\" in /etc/docker/daemon.json, then `systemctl restart docker`. Cloud providers give their customers one; `docker info` shows what is set."),
     ),
+    # [FATAL tini (7)] exec /app/docker/entrypoint.sh failed: No such file or directory   |   exec: "/start.sh": stat /start.sh: no such file or directory   |   exec: "python": executable file not found in $PATH
+    Pattern(
+        id="container-command-missing",
+        regex=r"exec (?P<file>/\S+) failed: No such file or directory|exec: \"(?P<file2>[^\"\n]+)\": (?:stat [^\n]*no such file|executable file not found)|exec /\S+: no such file or directory",
+        meaning=t("The container's start command {file}{file2} is not in it: a volume is mounted over the folder where the image keeps it, the command was overridden, or the script has Windows line ends.", file="", file2=""),
+        advice=t("Mount the volume elsewhere (/workspace, not the image's own folder), and leave the template's start command empty so that the image's own is taken."),
+    ),
     # nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file   |   nvidia-container-cli: initialization error: nvml error: driver not loaded
     Pattern(
         id="host-without-driver",

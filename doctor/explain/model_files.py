@@ -36,6 +36,14 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("There are no tokenizer files in {place}: checkpoints often hold the weights alone, and a local folder of that name goes before the Hub.", place="?"),
         advice=t("Load the tokenizer from the base model, and save it beside the weights: tokenizer.save_pretrained(DIR)."),
     ),
+    # ValueError: The state dictionary of the model you are trying to load is corrupted. Are you sure it was properly saved?
+    Pattern(
+        id="checkpoint-names",
+        regex=r"state dictionary of the model you are trying to load is corrupted",
+        meaning=t("The names of the weights in the file fit neither the whole model nor its base: saved from another class or a wrapper (module., base_model.), or the file is damaged."),
+        advice=t("`python -c \"import safetensors; print(list(safetensors.safe_open('FILE', 'pt').keys())[:5])\"` shows the names; a downloaded one: delete it and download again, your own: save with save_pretrained of the unwrapped model."),
+        confirms=("corrupt-checkpoint", "checkpoint-keys-not-loaded"),
+    ),
     # ValueError: Unrecognized model in ./out. Should have a `model_type` key in its config.json, or contain one of the following strings in its name
     Pattern(
         id="config-without-type",

@@ -23,7 +23,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # OSError: bert-base-chines is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'
     Pattern(
         id="model-not-found",
-        regex=r"(?P<model>\S+) is not a local folder and is not a valid model identifier|RepositoryNotFoundError|Repo id must be in the form",
+        regex=r"(?P<model>\S+) is not a local folder and is not a valid model identifier|RepositoryNotFoundError|Repo id must (?:be in the form|use alphanumeric chars)",
         meaning=t("There is no model of this name on the Hub, and no such folder here: a typing error, a private model, or a path that does not exist ({model}).", model="?"),
         advice=t("`ls` the path as the script sees it (its working directory); a private model needs HF_TOKEN."),
         confirms=("pod-variables-missing-over-ssh", "hub-endpoint-invalid"),

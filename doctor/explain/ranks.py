@@ -94,6 +94,14 @@ PATTERNS: tuple[Pattern, ...] = (
         confirms=("nccl-p2p-hang-risk", "shm-too-small"),
         hides=("nccl-error", "cuda-error-late"),
     ),
+    # RuntimeError: CUDA error: peer mapping resources exhausted
+    Pattern(
+        id="peer-mappings",
+        regex=r"peer mapping resources exhausted",
+        meaning=t("One process reaches more cards than CUDA joins to one (8 peers)."),
+        advice=t("One process a card with `torchrun --nproc_per_node N` in place of DataParallel or device_map over all; or CUDA_VISIBLE_DEVICES with at most 8."),
+        hides=("cuda-error-late",),
+    ),
     # RuntimeError: use_libuv was requested but PyTorch was build without libuv support
     Pattern(
         id="no-libuv",

@@ -106,6 +106,15 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("A newer version of the package with the kernel (it chooses by card), smaller block sizes or num_stages where it lets you, a smaller head dimension; or run without it (attn_implementation='sdpa', TORCHDYNAMO_DISABLE=1)."),
         hides=("dynamo-failed",),
     ),
+    # ImportError: DLL load failed while importing _imaging: The specified module could not be found.
+    Pattern(
+        id="dll-load",
+        regex=r"DLL load failed while importing (?P<name>\w+)",
+        meaning=t("Windows does not find a library that the compiled part {name} of a package needs, or it was built for another Python.", name="?"),
+        advice=t("`python -m pip install --force-reinstall --no-cache-dir PACKAGE` (_imaging: pillow, cv2: opencv-python, _C and fbgemm: torch), and Microsoft's Visual C++ redistributable once."),
+        confirms=("torch-install-broken",),
+        general=True,
+    ),
     # CUDA driver initialization failed, you might not have a CUDA gpu.
     Pattern(
         id="cuda-init-failed",

@@ -131,12 +131,12 @@ PATTERNS: tuple[Pattern, ...] = (
         confirms=("removed-argument",),
         hides=("library-argument",),
     ),
-    # RuntimeError: result type Float can't be cast to the desired output type Long   |   RuntimeError: Found dtype Long but expected Float
+    # RuntimeError: result type Float can't be cast to the desired output type Long   |   RuntimeError: Found dtype Long but expected Float   |   RuntimeError: "nll_loss_forward_reduce_cuda_kernel_2d_index" not implemented for 'Int'
     Pattern(
         id="label-type",
-        regex=r"result type Float can't be cast to the desired output type (?:Long|long int)|expected scalar type (?:Long|Float) but found (?:Float|Long|Int)\b|\"(?:mse_cpu|binary_cross_entropy[\w]*|mse_cuda)\" not implemented for '(?:Long|Int)'|Found dtype Long but expected Float|expected floating point type for target with class probabilities, got Long",
+        regex=r"result type Float can't be cast to the desired output type (?:Long|long int)|expected scalar type (?:Long|Float) but found (?:Float|Long|Int)\b|\"\w*(?:mse|cross_entropy|nll_loss)\w*\" not implemented for '(?:Long|Int|Short|Bool)'|Found dtype Long but expected Float|expected floating point type for target with class probabilities, got Long",
         meaning=t("The labels have the wrong type for the loss: classes are whole numbers (long), regression and several labels at once are floats."),
-        advice=t("problem_type='regression' (num_labels=1) or 'multi_label_classification' with labels as float32; one class a sample with labels as int64."),
+        advice=t("problem_type='regression' (num_labels=1) or 'multi_label_classification' with labels as float32; one class a sample with labels as int64 (labels.long())."),
         hides=("two-dtypes",),
     ),
     # ValueError: Target is multiclass but average='binary'. Please choose another average setting

@@ -5,6 +5,13 @@ from __future__ import annotations
 from doctor.explain.match import Pattern
 from doctor.model import t
 
+_LOSS_NAN = t(
+    "The loss or the gradient norm is NaN. Trainer's log may show loss 0.0 beside grad_norm nan: the filter hides it."
+)
+_BEFORE_NAN = t(
+    "Stop: the weights are already lost. Go back to a checkpoint; bf16 or fp32, lower learning rate, clipping, and look at the batch."
+)
+
 PATTERNS: tuple[Pattern, ...] = (
     # /pytorch/aten/src/ATen/native/cuda/Loss.cu:250: nll_loss_forward_reduce_cuda_kernel_2d: ... Assertion `t >= 0 && t < n_classes` failed.
     Pattern(
@@ -157,12 +164,17 @@ PATTERNS: tuple[Pattern, ...] = (
         id="loss-nan",
         regex=r"(?P<name>\w{0,40}(?:[Ll]oss|grad_norm))'?(?:[ \t]*[:=][ \t]*|[ \t]+)'?nan\b",
         cleared_by=r"(?<![\w.])['\"]?{name}['\"]?(?:[ \t]*[:=][ \t]*|[ \t]+)['\"]?-?\d",
-        meaning=t(
-            "The loss or the gradient norm is NaN. Trainer's log may show loss 0.0 beside grad_norm nan: the filter hides it."
-        ),
-        advice=t(
-            "Stop: the weights are already lost. Go back to a checkpoint; bf16 or fp32, lower learning rate, clipping, and look at the batch."
-        ),
+        meaning=_LOSS_NAN,
+        advice=_BEFORE_NAN,
+        confirms=("fp16-on-bf16-pretrained", "learning-rate-too-high"),
+    ),
+    # "eval_loss": NaN,
+    Pattern(
+        id="state-loss-nan",
+        regex=r"\"(?P<name>\w{0,40}(?:[Ll]oss|grad_norm))\": NaN\b",
+        cleared_by=r"\"{name}\": -?\d",
+        meaning=_LOSS_NAN,
+        advice=_BEFORE_NAN,
         confirms=("fp16-on-bf16-pretrained", "learning-rate-too-high"),
     ),
     # RuntimeError: Deterministic behavior was enabled ... you must set an environment variable ... CUBLAS_WORKSPACE_CONFIG=:4096:8

@@ -111,6 +111,22 @@ PATTERNS: tuple[Pattern, ...] = (
         confirms=("dependent-library-too-old", "declared-requirement-not-met", "removed-argument"),
         general=True,
     ),
+    # AttributeError: module 'UnslothPPOTrainer' has no attribute 'UnslothPPOTrainer'
+    Pattern(
+        id="unsloth-cache",
+        regex=r"module 'Unsloth\w+' has no attribute 'Unsloth\w+'",
+        meaning=t("Unsloth writes its trainers into the folder unsloth_compiled_cache and imports them; that file was half written, by another rank at the same moment, or is of an older version."),
+        advice=t("Delete unsloth_compiled_cache (it lies where the script was started), `python -m pip install -U unsloth unsloth_zoo`, and start one process once before several."),
+    ),
+    # File "/venv/lib/python3.11/site-packages/unsloth/trainer.py", line 468, in new_training_step     x.get('model') AttributeError: 'Accelerator' object has no attribute 'get'
+    Pattern(
+        id="library-object",
+        regex=_FRAME + r"AttributeError: '(?P<object>(?!NoneType|Tensor|DataFrame|Series)[A-Z]\w+)' object has no attribute '(?P<name>\w+)'",
+        meaning=t("{library}'s own code asks a {object} for {name}, which it does not have: {library} was written for another version of what it was given.", library="?", object="?", name="?"),
+        advice=t("`python -m pip install -U {library}`, or the versions that its page names; `python -m pip check` shows what contradicts. With an object of your own: give the kind that {library} takes.", library="NAME"),
+        confirms=("dependent-library-too-old", "declared-requirement-not-met"),
+        general=True,
+    ),
     # ImportError: /opt/venv/lib/python3.11/site-packages/foo/_C.so: undefined symbol: foo_bar_v2
     Pattern(
         id="undefined-symbol",
