@@ -10,6 +10,8 @@ from doctor.model import t
 
 _FRAME = r"File \"[^\"\n]*(?:site|dist)-packages[/\\](?P<library>\w+)[/\\][^\"\n]*\", line \d+, in [^\n]+?(?:\n(?![^\n]*File \")[^\n]*){0,5}?"
 """A traceback's last frame, in an installed library, up to the line of the error."""
+_WENT_ON = r"[Ll]oss'?[ \t]*[:=|][ \t]*\d"
+"""A later line of a run that was not ended by it."""
 _OF_TORCH = t(
     "This torch has no torch.{module}.{name}: it is older than the code that asks for it expects (or the name is mistyped).",
     module="?",
@@ -100,6 +102,7 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("{library} asks {module} for {name}, which the installed one does not have: their versions do not fit.", library="?", module="?", name="?"),
         advice=t("`python -m pip show {library}` and `python -m pip check`; update {library}, or take the version of the other that its release notes name.", library="?"),
         confirms=("dependent-library-too-old", "declared-requirement-not-met"),
+        cleared_by=_WENT_ON,
         general=True,
     ),
     # File "/venv/lib/python3.11/site-packages/lib/a.py", line 9, in run     f(x=1) TypeError: f() got an unexpected keyword argument 'x'
@@ -109,6 +112,7 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("{library} passes {argument} to {function}, which does not take it: the two come from versions that do not fit, or your own class overrides a method with an older list of arguments.", library="?", argument="?", function="?"),
         advice=t("Your own method: add **kwargs to it. Else update the older of the two packages in the traceback, or pin the newer to what the older names (`python -m pip check`)."),
         confirms=("dependent-library-too-old", "declared-requirement-not-met", "removed-argument"),
+        cleared_by=_WENT_ON,
         general=True,
     ),
     # AttributeError: module 'UnslothPPOTrainer' has no attribute 'UnslothPPOTrainer'
@@ -125,6 +129,7 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("{library}'s own code asks a {object} for {name}, which it does not have: {library} was written for another version of what it was given.", library="?", object="?", name="?"),
         advice=t("`python -m pip install -U {library}`, or the versions that its page names; `python -m pip check` shows what contradicts. With an object of your own: give the kind that {library} takes.", library="NAME"),
         confirms=("dependent-library-too-old", "declared-requirement-not-met"),
+        cleared_by=_WENT_ON,
         general=True,
     ),
     # ImportError: /opt/venv/lib/python3.11/site-packages/foo/_C.so: undefined symbol: foo_bar_v2
