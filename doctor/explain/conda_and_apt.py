@@ -50,18 +50,18 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("This conda belongs to another user, and its base cannot be changed."),
         advice=t("`conda create -p ~/envs/NAME python=3.11 && conda activate ~/envs/NAME`."),
     ),
-    # E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 1342 (unattended-upgr)
+    # E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 1342 (unattended-upgr)   |   E: 无法获得锁 /var/lib/dpkg/lock-frontend。锁正由进程 1342（unattended-upgr）持有
     Pattern(
         id="apt-lock",
-        regex=r"Could not get lock /var/lib/(?:dpkg|apt)|Unable to acquire the dpkg frontend lock",
+        regex=r"Could not get lock /var/lib/(?:dpkg|apt)|Unable to acquire the dpkg frontend lock|无法获得锁 ?/var/lib/",
         meaning=t("Another apt is at work: on a fresh machine mostly the automatic upgrades of its first minutes."),
         advice=t("Wait until it ends (`ps aux | grep -E 'apt|dpkg|unattended'`); do not delete the lock while it runs."),
     ),
-    # E: Unable to locate package libaio-dev   |   E: Package 'python3.9-venv' has no installation candidate
+    # E: Unable to locate package libaio-dev   |   E: 无法定位软件包 tmux   |   E: Package 'python3.9-venv' has no installation candidate
     Pattern(
         id="apt-no-package",
-        regex=r"E: Unable to locate package (?P<name>\S+)|E: Package '?(?P<name2>[\w.+-]+)'? has no installation candidate",
-        meaning=t("apt knows no {name}{name2}: an image comes without lists, or this release does not have it.", name="", name2=""),
+        regex=r"E: Unable to locate package (?P<name>\S+)|E: 无法定位软件包 (?P<name3>\S+)|E: Package '?(?P<name2>[\w.+-]+)'? has no installation candidate",
+        meaning=t("apt knows no {name}{name2}{name3}: an image comes without lists, or this release does not have it.", name="", name2="", name3=""),
         advice=t("`apt-get update` first. A Python that the release lacks comes from conda or uv."),
     ),
     # E: dpkg was interrupted, you must manually run 'sudo dpkg --configure -a' to correct the problem.

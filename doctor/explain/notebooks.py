@@ -6,10 +6,10 @@ from doctor.explain.match import Pattern
 from doctor.model import t
 
 PATTERNS: tuple[Pattern, ...] = (
-    # The kernel for work/finetune.ipynb appears to have died. It will restart automatically.   |   AsyncIOLoopKernelRestarter: restarting kernel (1/5), keep random ports   |   The Kernel crashed while executing code in the current cell or a previous cell.
+    # The kernel for work/finetune.ipynb appears to have died. It will restart automatically.   |   AsyncIOLoopKernelRestarter: restarting kernel (1/5), keep random ports   |   The Kernel crashed while executing code in the current cell or a previous cell.   |   train.ipynb 的内核似乎挂掉了，它很快将自动重启。
     Pattern(
         id="kernel-died",
-        regex=r"appears to have died|KernelRestarter: restarting kernel|Kernel crashed while executing code|Canceled future for execute_request message before replies were done",
+        regex=r"appears to have died|内核似乎挂掉了|KernelRestarter: restarting kernel|Kernel crashed while executing code|Canceled future for execute_request message before replies were done",
         meaning=t("The notebook's kernel process ended without a Python error: killed because the host memory (not the card's) ran out, or a crash in native code."),
         advice=t("`doctor check` reads whether the kernel log or the container's counter holds a kill. Run the cell as a script (`jupyter nbconvert --to script`, `python FILE`): there the reason is printed. Variables are lost."),
         confirms=("process-killed-for-memory", "cgroup-memory-below-host", "torch-install-broken"),

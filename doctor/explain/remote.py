@@ -89,10 +89,10 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("The repository {path} belongs to another user id, as on a volume of an earlier container, and git refuses it.", path="?"),
         advice=t("`git config --global --add safe.directory {path}`", path="PATH"),
     ),
-    # git: 'lfs' is not a git command. See 'git --help'.   |   git-lfs filter-process: git-lfs: command not found
+    # git: 'lfs' is not a git command. See 'git --help'.   |   git：'lfs' 不是一个 git 命令。参见 'git --help'。   |   git-lfs filter-process: git-lfs: command not found
     Pattern(
         id="git-lfs-missing",
-        regex=r"git: 'lfs' is not a git command|git-lfs: (?:command )?not found",
+        regex=r"git: 'lfs' is not a git command|'lfs' 不是一个 git 命令|git-lfs: (?:command )?not found",
         meaning=t("The repository keeps its large files in Git LFS, which is not installed: only pointer files of some hundred bytes arrive."),
         advice=t("`apt-get install -y git-lfs && git lfs install && git lfs pull`; for models `hf download NAME` is simpler and goes on after a break."),
         hides=("command-not-found",),

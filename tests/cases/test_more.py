@@ -1,4 +1,4 @@
-"""Every case of more.toml, third.toml and fourth.toml: what is expected is found, nothing ruled out is said, the innocent stay quiet."""
+"""Every case of the rounds after the open one: what is expected is found, nothing ruled out is said, the innocent stay quiet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.cases.forbidden import rule
 from tests.cases.outcome import find_lint, load_cases, run_case
 
-FILES = ("more.toml", "third.toml", "fourth.toml")
+FILES = ("more.toml", "third.toml", "fourth.toml", "fifth_a.toml", "fifth_b.toml")
 CASES = [case for name in FILES for case in load_cases(Path(__file__).with_name(name))]
 
 
