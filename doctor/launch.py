@@ -225,7 +225,8 @@ def _start_trainer(
 ) -> subprocess.Popen[bytes]:
     plan = decode_plan(run.plan.read_bytes())
     argv = [python, "-u", str(run.code / "runner" / "__main__.py"), str(run.path), *flags]
-    environment = trainer_environment(plan, os.environ) | (task.variables if task else {})
+    environment = trainer_environment(plan, os.environ)
+    environment = task.over(environment) if task else environment
     try:
         return start_detached(argv, run.trainer_log, environment=environment, lock=lock)
     except OSError as error:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from doctor.start_errors import LaunchError
-from runner.rank_env import SHARES_RUN
+from runner.rank_env import OWN_CARDS, SHARES_RUN
 from runner.text import t
 
 MOST_NODES = 100_000
@@ -29,8 +29,10 @@ class SlurmTask(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     """The first node of the step."""
     port: int
+    has_own_cards: bool = False
+    """It sees its own cards alone."""
     step: str
-    """``JOB.STEP``: what the tasks' common run directory is named after."""
+    """``JOB.STEP``, ``JOB.STEP-1`` after a requeue: what the tasks' common run directory is named after."""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -39,7 +41,11 @@ class SlurmTask(msgspec.Struct, frozen=True, kw_only=True):
             "RANK": str(self.rank), "WORLD_SIZE": str(self.size), "LOCAL_RANK": str(self.local_rank),
             "LOCAL_WORLD_SIZE": str(self.local_size), "MASTER_ADDR": self.host, "MASTER_PORT": str(self.port),
             SHARES_RUN: "1",
-        }  # fmt: skip
+        } | ({OWN_CARDS: "1"} if self.has_own_cards else {})  # fmt: skip
+
+    def over(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return a trainer's variables with the task's; as with other launchers DDP does not warn of what it looks for."""
+        return {"TORCH_CPP_LOG_LEVEL": "ERROR", **environment, **self.variables}
 
 
 def slurm_task(environ: Mapping[str, str]) -> SlurmTask | None:
@@ -59,12 +65,22 @@ def slurm_task(environ: Mapping[str, str]) -> SlurmTask | None:
     if not step.isdecimal() or not job.isdecimal() or rank is None or size is None or size < 2:
         return None
     node, local = _number(environ, "SLURM_NODEID") or 0, _number(environ, "SLURM_LOCALID") or 0
+    restarts = _number(environ, "SLURM_RESTART_COUNT")
     each = tasks_per_node(environ.get("SLURM_STEP_TASKS_PER_NODE") or environ.get("SLURM_TASKS_PER_NODE", ""))
+    here = _tasks_here(environ, each, node, size)
     return SlurmTask(
-        rank=rank, size=size, local_rank=local, local_size=_tasks_here(environ, each, node, size),
+        rank=rank, size=size, local_rank=local, local_size=here, has_own_cards=_has_own_cards(environ, here),
         host=environ.get("MASTER_ADDR") or first_host(environ, len(each)),
-        port=_number(environ, "MASTER_PORT") or 15000 + (int(job) * 7 + int(step)) % 20000, step=f"{job}.{step}",
+        port=_number(environ, "MASTER_PORT") or 15000 + (int(job) * 7 + int(step)) % 20000,
+        step=f"{job}.{step}" + (f"-{restarts}" if restarts else ""),
     )  # fmt: skip
+
+
+def _has_own_cards(environ: Mapping[str, str], tasks_here: int) -> bool:
+    """Return whether SLURM shows each task its own cards; all of them where nothing binds (``--gpu-bind=none``)."""
+    visible = [card for card in environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if card]
+    binds = any(environ.get(name) for name in ("SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_GPU_BIND"))  # fmt: skip
+    return binds and 0 < len(visible) < tasks_here
 
 
 def _tasks_here(environ: Mapping[str, str], each: list[int], node: int, size: int) -> int:

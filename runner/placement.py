@@ -83,10 +83,10 @@ def own_device(kind: str, ranks: Ranks) -> torch.device:
     if kind == "cpu":
         return torch.device("cpu")
     cards = torch.cuda.device_count()
-    if ranks.place.local_rank >= cards:
+    if ranks.place.card >= cards:
         raise InputError(t("{count} {count:process was|processes were} started here and {cards} {cards:card|cards} can be used: start with --nproc {cards}",
                            count=ranks.place.local_size, cards=cards))  # fmt: skip
-    return torch.device("cuda", ranks.place.local_rank)
+    return torch.device("cuda", ranks.place.card)
 
 
 def _spread(model: Any, plan: Plan, run: RunDir, note: Note, accelerator: Any) -> Placed:

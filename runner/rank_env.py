@@ -13,6 +13,8 @@ TOGETHER = "DOCTOR_TOGETHER"
 
 SHARES_RUN = "DOCTOR_SHARES_RUN"
 """All machines see one run directory: rank 0 alone makes what lies in it."""
+OWN_CARDS = "DOCTOR_OWN_CARDS"
+"""Each process sees cards that no other does."""
 
 
 class RankPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,10 +28,17 @@ class RankPlace(msgspec.Struct, frozen=True, kw_only=True):
     """On this machine: which card is its own."""
     local_size: int = 1
     """On this machine: they share its cores and memory."""
+    has_own_cards: bool = False
+    """It sees its own cards alone, from 0 (srun --gpus-per-task)."""
     shares_run: bool = False
     """All machines see one run directory."""
     has_parent: bool = False
     """A launcher of ours stands for them all."""
+
+    @property
+    def card(self) -> int:
+        """The number of its card among those that it sees."""
+        return 0 if self.has_own_cards else self.local_rank
 
     @property
     def is_first(self) -> bool:
@@ -66,6 +75,7 @@ def rank_place(environ: Mapping[str, str] | None = None) -> RankPlace:
     return RankPlace(
         rank=count("RANK", 0), size=size, local_rank=count("LOCAL_RANK", 0),
         local_size=count("LOCAL_WORLD_SIZE", 1), has_parent=TOGETHER in told, shares_run=SHARES_RUN in told,
+        has_own_cards=OWN_CARDS in told,
     )  # fmt: skip
 
 

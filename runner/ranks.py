@@ -52,7 +52,7 @@ class Ranks:
             # Tensors on the host go over gloo, those on a card over NCCL.
             backend = "cpu:gloo,cuda:nccl" if device == "cuda" else "gloo"
             if device == "cuda":
-                torch.cuda.set_device(self.place.local_rank)
+                torch.cuda.set_device(self.place.card)
             dist.init_process_group(backend, timeout=timedelta(seconds=timeout_s))
         self.hosts: list[str] = (
             self.gathered(host_name(os.environ.get("MASTER_ADDR", ""))) if self.size > 1 else []

@@ -1,5 +1,5 @@
-"""SIGTERM, SIGINT and SIGHUP as a flag, read between steps; as an end at once where there is nothing to save, and at a second
-SIGINT. What whoever started us had ignored (nohup: SIGHUP) stays ignored."""
+"""SIGTERM, SIGINT, SIGHUP and what batch systems warn with (USR1, USR2) as a flag, read between steps; as an end at once where
+there is nothing to save, and at a second SIGINT. What whoever started us had ignored (nohup: SIGHUP) stays ignored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 EXIT_SAVED = 143
 EXIT_AT_ONCE = 130
 

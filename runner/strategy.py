@@ -57,4 +57,4 @@ def memory_each(device: str, ranks: Ranks) -> int | None:
     """Return the bytes of this process's card; None: it computes on the CPU."""
     if device != "cuda":
         return None
-    return int(torch.cuda.get_device_properties(ranks.place.local_rank).total_memory)
+    return int(torch.cuda.get_device_properties(ranks.place.card).total_memory)

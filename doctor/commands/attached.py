@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LINE_EVERY_S = 10.0
 """Between two progress lines where stdout is no terminal."""
+ASKS_TO_STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 EARLY_DEATH_S = 2.0
 """So long a detached start is looked at: an interpreter that cannot import its parts is gone by then."""
 
@@ -32,7 +33,7 @@ class Leave(Exception):  # noqa: N818 - a request, not an error
 
 
 class Signals:
-    """Ctrl-C once, or SIGTERM: the trainer saves and leaves. Ctrl-C again: only this terminal leaves.
+    """Ctrl-C once, SIGTERM or a batch system's warning: the trainer saves and leaves. Ctrl-C again: only this terminal leaves.
 
     Entered before the trainer is started. A signal while it starts is kept until the trainer has taken its own over: one
     that came before would end it without a word.
@@ -45,7 +46,7 @@ class Signals:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
-        for signal_number in (signal.SIGINT, signal.SIGTERM):
+        for signal_number in ASKS_TO_STOP:
             self._before[signal_number] = signal.signal(signal_number, self._on_signal)
         return self
 

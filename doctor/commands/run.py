@@ -68,6 +68,12 @@ def run(namespace: argparse.Namespace) -> int:
     task = several.task(namespace)
     if task is not None and task.rank > 0 and (namespace.resume or namespace.profile):
         return several.join(namespace, task)
+    with several.telling_others(namespace, task):
+        return _run_of_ours(namespace, task)
+
+
+def _run_of_ours(namespace: argparse.Namespace, task: SlurmTask | None) -> int:
+    """Start or continue a run of the profile. Raises CommandError."""
     if namespace.resume is not None:
         return run_resume.resume(namespace)
     if namespace.approximate:

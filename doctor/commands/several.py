@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,22 +116,48 @@ def _slurm_task() -> SlurmTask | None:
         raise CommandError(error.text, Exit.USAGE) from None
 
 
-def join(namespace: argparse.Namespace, found: SlurmTask) -> int:
-    """Be a later task of srun: one rank of the run that the first task starts. Raises CommandError."""
+def _meeting_dir(namespace: argparse.Namespace, found: SlurmTask) -> Path:
+    """Return the run directory that all tasks of a step mean. Raises LaunchError, FileNotFoundError, ProfileError."""
     from doctor.running import find_profile
-    from doctor.slurm_join import common_dir, join
-    from doctor.start_errors import LaunchError
+    from doctor.slurm_join import common_dir
     from runner.profile import load_profile
     from runner.rundir import find_run
 
+    if namespace.resume is not None:
+        return find_run(namespace.resume).path
+    if namespace.run_dir is not None:
+        return Path(namespace.run_dir)
+    return common_dir(found, load_profile(find_profile(namespace.profile), namespace.overrides).run.name)
+
+
+@contextlib.contextmanager
+def telling_others(namespace: argparse.Namespace, found: SlurmTask | None) -> Iterator[None]:
+    """As the first task of srun: what goes wrong before the run stands is told to the others, who wait for it."""
+    from doctor.slurm_join import tell_refused
+    from doctor.start_errors import LaunchError
+    from runner.profile import ProfileError
+
     try:
-        if namespace.resume is not None:
-            path = find_run(namespace.resume).path
-        else:
-            name = load_profile(find_profile(namespace.profile), namespace.overrides).run.name
-            path = namespace.run_dir or common_dir(found, name)
+        yield
+    except BaseException:
+        # A profile or run that this task cannot read they cannot read either, and wait for nothing.
+        with contextlib.suppress(LaunchError, FileNotFoundError, ProfileError):
+            if found is not None and (namespace.resume or namespace.profile):
+                tell_refused(found, _meeting_dir(namespace, found))
+        raise
+
+
+def join(namespace: argparse.Namespace, found: SlurmTask) -> int:
+    """Be a later task of srun: one rank of the run that the first task starts. Raises CommandError."""
+    from doctor.slurm_join import join
+    from doctor.start_errors import LaunchError
+
+    if namespace.dry_run:
+        return Exit.OK  # the first task shows the plan
+    try:
+        path = _meeting_dir(namespace, found)
         flags = ["--resume"] * (namespace.resume is not None) + ["--approximate"] * namespace.approximate
-        return join(found, path, dict(os.environ), flags)
+        join(found, path, dict(os.environ), flags)
     except LaunchError as error:
         raise CommandError(error.text) from None
     except (FileNotFoundError, ValueError) as error:

@@ -69,6 +69,30 @@ def test_all_tasks_of_a_step_meet_at_one_port_and_another_steps_at_another() -> 
     assert chosen is not None and chosen.port == 29501
 
 
+def test_a_requeued_job_meets_elsewhere_than_before() -> None:
+    """Its job and step have the numbers of before, and what was left there then is no word of today's first task."""
+    first, again = slurm_task(STEP), slurm_task({**STEP, "SLURM_RESTART_COUNT": "2"})
+    assert first is not None and again is not None
+    assert (first.step, again.step) == ("4711.0", "4711.0-2")
+
+
+BOUND = {"SLURM_GPUS_PER_TASK": "1", "CUDA_VISIBLE_DEVICES": "0"}
+CARDS: dict[str, tuple[dict[str, str], int]] = {
+    "all of the node's": ({"CUDA_VISIBLE_DEVICES": "0,1,2"}, 1),
+    "one a task, and that one alone is seen": (BOUND, 0),
+    "one a task by its resources": ({"SLURM_TRES_PER_TASK": "gres:gpu:1", "CUDA_VISIBLE_DEVICES": "0"}, 0),
+    "one a task, not bound": ({**BOUND, "SLURM_GPU_BIND": "none", "CUDA_VISIBLE_DEVICES": "0,1"}, 1),
+    "fewer than tasks, and nobody bound them": ({"CUDA_VISIBLE_DEVICES": "0"}, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "card"), CARDS.values(), ids=CARDS.keys())
+def test_the_card_of_a_task(more: dict[str, str], card: int) -> None:
+    task = slurm_task({**STEP, "SLURM_PROCID": "4", "SLURM_LOCALID": "1", **more})
+    assert task is not None and task.local_size == 2
+    assert rank_place(task.variables).card == card
+
+
 NONE: dict[str, dict[str, str]] = {
     "a batch script: no step": without("SLURM_STEP_ID"),
     "an sbatch script's own variables": {
