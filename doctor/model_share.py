@@ -7,8 +7,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -61,9 +61,18 @@ def _made_folder(run: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+# What Trainer and its kin leave beside a model: for going on with the training, or of the machine's own business.
+_OF_TRAINING = (".*", "*/.*", "optimizer.*", "scheduler.*", "scaler.*", "rng_state*", "random_states*", "training_args.bin", "trainer_state.json",
+                "global_step*/*", "checkpoint-*/*", "runs/*", "wandb/*", "latest", "zero_to_fp32.py")  # fmt: skip
+
+
 def files_to_share(source: Source) -> dict[str, Path]:
-    """Return the files of the finished folder by their names there, and the ONNX files of its run beside them."""
-    found = {path.relative_to(source.folder).as_posix(): path for path in sorted(source.folder.rglob("*")) if path.is_file()}  # fmt: skip
+    """Return the files of the finished folder by their names there, and the ONNX files of its run beside them.
+
+    What of somebody else's folder is no part of the model (the optimizer, hidden files) is not among them.
+    """
+    there = {path.relative_to(source.folder).as_posix(): path for path in sorted(source.folder.rglob("*")) if path.is_file()}  # fmt: skip
+    found = {name: path for name, path in there.items() if not any(fnmatch(name, one) for one in _OF_TRAINING)}  # fmt: skip
     onnx = source.run.path / "onnx" if source.run else None
     if onnx is not None and _is_of(onnx, source.folder):
         found |= {f"onnx/{path.name}": path for path in sorted(onnx.iterdir()) if path.is_file()}
@@ -103,19 +112,3 @@ def copy_model(source: Source, target: Path) -> Path:
     finally:
         shutil.rmtree(making, ignore_errors=True)
     return target
-
-
-def upload_model(source: Source, repository: str, public: bool, python: str | None) -> str:
-    """Send the finished files to a hub repository, made private where it is new; return its address.
-
-    The login is huggingface_hub's own: HF_TOKEN, or what ``hf auth login`` stored.
-
-    Raises:
-        LaunchError: the hub refuses, or cannot be reached.
-    """
-    files = {name: str(path) for name, path in files_to_share(source).items()}
-    request: dict[str, Any] = {"repository": repository, "files": files, "public": public}
-    for line in work("upload", request, interpreter_for(source, python), offline=False):
-        if "uploaded" in line:
-            return str(line["uploaded"])
-    raise LaunchError(t("the upload ended without a result"))

@@ -6,6 +6,7 @@ Our runner's code is copied beside the request, alone: the environment's own pac
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -71,11 +72,19 @@ def work(verb: str, request: dict[str, Any], python: str, offline: bool = True) 
     try:
         copy_runner_to(folder)
         asked = folder / "request.json"
-        asked.write_bytes(msgspec.json.encode(request))
+        asked.write_bytes(_encoded(request))
         with open(folder / "stderr", "w+b") as errors:
             yield from _lines([python, "-B", "-c", _BOOT, str(folder), verb, str(asked)], errors, offline)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _encoded(request: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(request)
+    except UnicodeEncodeError as error:  # a name from a disk that was written by another system
+        raise LaunchError(t("{name} is not UTF-8 and cannot be handed on: rename it, or name a link to it (ln -s)",
+                            name=printable(str(error.object)))) from None  # fmt: skip
 
 
 def _lines(argv: list[str], errors: Any, offline: bool) -> Iterator[dict[str, Any]]:
@@ -100,7 +109,7 @@ def _lines(argv: list[str], errors: Any, offline: bool) -> Iterator[dict[str, An
     finally:
         _leave(process)
     if code:
-        raise LaunchError(_died(code, errors))
+        raise LaunchError(_died(code, argv[0], errors))
 
 
 def _told(process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
@@ -151,9 +160,16 @@ def _checked(raw: bytes) -> dict[str, Any]:
     return line
 
 
-def _died(code: int, errors: Any) -> Text:
+# ModuleNotFoundError: No module named 'msgspec'
+_MISSING = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'")
+
+
+def _died(code: int, python: str, errors: Any) -> Text:
     errors.seek(max(0, errors.seek(0, os.SEEK_END) - STDERR_TAIL_BYTES))
     lines = [line.strip() for line in errors.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    if lines and (missing := _MISSING.match(lines[-1])):
+        return t("{python} has no {module}, which this needs: install it there ({python} -m pip install {module}), or name the environment "
+                 "that trained with --python", python=python, module=missing[1].partition(".")[0])  # fmt: skip
     how = signal_name(-code) if code < 0 else f"exit status {code}"
     last = printable(lines[-1])[:400] if lines else "-"
     return t("the work with the model ended with {how}: {words}", how=how, words=last)

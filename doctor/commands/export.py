@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doctor.commands import CommandError, Exit
+from doctor.commands.export_share import share
 from doctor.commands.trained import require_length, source_named
 from doctor.language import say
-from runner.strings import shown
 from runner.text import Text, t
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def run(namespace: argparse.Namespace) -> int:
         if not namespace.to:
             return Exit.OK
         with service.finished_model(source, namespace.python, _tell) as folder:
-            return _share(folder, namespace)
+            return share(folder, namespace)
     except (LaunchError, BadPython) as error:
         raise CommandError(error.text) from None
 
@@ -116,44 +115,3 @@ def _samples(name: str | None) -> list[str]:
             t("{path} cannot be read: {error}", path=name, error=str(error)), Exit.USAGE
         ) from None
     return [line for line in lines if line.strip()][:1000]
-
-
-# user/repo, organisation/name-of-model
-_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
-
-
-def _is_repository(to: str) -> bool:
-    """``user/repo`` is the hub's, unless there is a folder that it could lie in."""
-    return bool(_REPOSITORY.fullmatch(to)) and not Path(to).parent.is_dir()
-
-
-def _share(source: Source, namespace: argparse.Namespace) -> int:
-    from doctor import service
-
-    hub = _is_repository(namespace.to)
-    files = service.files_to_share(source)
-    total = sum(path.stat().st_size for path in files.values())
-    where = say(t("the hub repository {name}", name=namespace.to)) if hub else shown(str(Path(namespace.to).absolute()))  # fmt: skip
-    from doctor.render.layout import human_bytes
-
-    print(say(t("{count} {count:file|files} ({size}) to {where}:", count=len(files), size=human_bytes(total), where=where)))  # fmt: skip
-    for name, path in files.items():
-        print(f"  {human_bytes(path.stat().st_size):>9}  {shown(name)}")
-    if namespace.dry_run:
-        return Exit.OK
-    if hub and not namespace.yes and not _agreed(namespace.public):
-        print(say("nothing was sent"), file=sys.stderr)
-        return Exit.FOUND
-    if hub:
-        print(service.upload_model(source, namespace.to, namespace.public, namespace.python))
-    else:
-        print(shown(str(service.copy_model(source, Path(namespace.to)))))
-    return Exit.OK
-
-
-def _agreed(public: bool) -> bool:
-    question = say("send them, to be seen by everybody? [y/N]") if public else say("send them? [y/N]")
-    if not sys.stdin.isatty():
-        raise CommandError(say("this asks first, and there is no terminal to ask: add --yes"), Exit.USAGE)
-    print(question, end=" ", flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes", "是")

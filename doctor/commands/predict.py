@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ def _request(namespace: argparse.Namespace) -> dict[str, Any]:
             t("{path}: the answers are written as .csv, .jsonl or .parquet", path=output), Exit.USAGE
         )
     return {
-        "texts": namespace.texts or ([] if namespace.file else _typed(namespace.encoding)),
+        "texts": _texts(namespace),
         "file": str(Path(namespace.file).absolute()) if namespace.file else "",
         "column": namespace.column,
         "pair_column": namespace.pair_column,
@@ -84,11 +85,20 @@ def _request(namespace: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _texts(namespace: argparse.Namespace) -> list[str]:
+    if namespace.file:
+        return []
+    if not namespace.texts:
+        return _typed(namespace.encoding)
+    # What a terminal that is not UTF-8 typed comes as bytes in disguise.
+    return [_decoded(os.fsencode(text), namespace.encoding, "TEXT") for text in namespace.texts]
+
+
 def _typed(encoding: str) -> list[str]:
     """Return the lines of standard input that hold a text; its encoding is found as that of a file is."""
     if sys.stdin.isatty():
         print(say("one text a line; Ctrl-D answers them:"), file=sys.stderr, flush=True)
-    lines = _decoded(sys.stdin.buffer.read(), encoding).removesuffix("\n").split("\n")
+    lines = _decoded(sys.stdin.buffer.read(), encoding, say("standard input")).removesuffix("\n").split("\n")
     texts = [line.rstrip("\r") for line in lines if line.strip()]
     if not texts:
         raise CommandError(say("there is no text to answer"), Exit.USAGE)
@@ -101,12 +111,12 @@ def _typed(encoding: str) -> list[str]:
     return texts
 
 
-def _decoded(data: bytes, encoding: str) -> str:
+def _decoded(data: bytes, encoding: str, place: str) -> str:
     from runner.encodings import decode_bytes
 
     try:
         return decode_bytes(data)[0] if encoding == "auto" else data.decode(encoding)
     except (ValueError, LookupError) as error:
         raise CommandError(
-            t("standard input cannot be read as text: {why}", why=str(error)), Exit.USAGE
+            t("{path} cannot be read: {error}", path=place, error=str(error)), Exit.USAGE
         ) from None

@@ -44,6 +44,7 @@ from doctor.service.environments import collect_wheels, list_environments
 from doctor.service.fleet import gather_fleet, judge_fleet
 from doctor.service.memory import (
     compare_formulas,
+    has_measurements,
     least_memory,
     measure_memory,
     model_step,
@@ -61,6 +62,8 @@ from doctor.service.models import (
     files_to_share,
     find_model,
     finished_model,
+    look_at_repository,
+    paths_in,
     predict,
     upload_model,
 )
@@ -163,6 +166,7 @@ __all__ = [
     "half_done_changes",
     "is_done_already",
     "journal_entries",
+    "has_measurements",
     "judge",
     "judge_fleet",
     "judge_for_script",
@@ -175,6 +179,7 @@ __all__ = [
     "list_runs",
     "load",
     "local_snapshots",
+    "look_at_repository",
     "may_restore",
     "measure_memory",
     "model_step",
@@ -182,6 +187,7 @@ __all__ = [
     "options_here",
     "past_of_run",
     "patch_bytes_in",
+    "paths_in",
     "plan_command",
     "plan_environment",
     "plan_fix",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from doctor.model_export import OnnxOptions
     from doctor.model_source import Source
     from runner.deploy.records import Exported
+    from runner.deploy.uploading import Standing
     from runner.text import Text
 
 
@@ -60,8 +61,24 @@ def copy_model(source: Source, target: Path) -> Path:
     return copy_model(source, target)
 
 
-def upload_model(source: Source, repository: str, public: bool, python: str | None) -> str:
-    """Send a finished model to a hub repository; return its address. Raises LaunchError, BadPython."""
-    from doctor.model_share import upload_model
+def paths_in(files: Mapping[str, Path]) -> dict[str, str]:
+    """Return the files that name a folder of this machine, each with the first that it names."""
+    from doctor.model_upload import paths_in
 
-    return upload_model(source, repository, public, python)
+    return paths_in(files)
+
+
+def look_at_repository(source: Source, repository: str, files: Mapping[str, Path], python: str | None) -> Standing:  # fmt: skip
+    """Return what a hub repository is before anything is sent. Raises LaunchError, BadPython."""
+    from doctor.model_upload import look_at_repository
+
+    return look_at_repository(source, repository, files, python)
+
+
+def upload_model(
+    source: Source, repository: str, files: Mapping[str, Path], public: bool, python: str | None
+) -> str:
+    """Send a finished model to a hub repository; return its address. Raises LaunchError, BadPython."""
+    from doctor.model_upload import upload_model
+
+    return upload_model(source, repository, files, public, python)

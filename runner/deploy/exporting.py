@@ -17,7 +17,7 @@ from runner.deploy.onnx_card import onnx_card
 from runner.deploy.onnx_file import ExportFailed, Written, choose_exporter, write_onnx
 from runner.deploy.opening import open_trained
 from runner.deploy.parity import compare_shapes, shapes_for
-from runner.deploy.place import CARD, check_target, new_folder, weights_sha256
+from runner.deploy.place import CARD, check_target, new_folder, path_key, short_name, weights_sha256
 from runner.deploy.records import REPORT, Exported, Latency, ShapeParity, Variant
 from runner.deploy.session import ask, check_provider, open_session, require_onnx, runtime_version
 from runner.deploy.trained import Trained
@@ -112,9 +112,10 @@ def _into(making: Path, request: Request, source: _Source, tell: Tell) -> Export
         labels=tuple(trained.labels),
         torch_version=str(torch.__version__),
         onnxruntime_version=runtime_version(),
-        source=str(source.weights),
+        source=short_name(source.weights),
+        source_key=path_key(str(source.weights)),
         source_sha256=weights_sha256(source.weights),
-        run=request.run,
+        run_key=path_key(request.run),
         variants=tuple(variants),
         torch_metrics=torch_metrics,
         no_texts=no_texts,

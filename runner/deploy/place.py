@@ -39,7 +39,7 @@ def check_target(target: Path, source: str, run: str) -> None:
         own = {*msgspec.json.decode((target / MANIFEST).read_bytes(), type=Manifest).files, MANIFEST}
     except (OSError, msgspec.MsgspecError):
         raise InputError(t("{path} holds something that is no export; name another folder with --output", path=str(target))) from None  # fmt: skip
-    if earlier.source != source and not (run and (earlier.run == run or target.parent == Path(run))):
+    if earlier.source_key != path_key(source) and not (run and (earlier.run_key == path_key(run) or target.parent == Path(run))):  # fmt: skip
         raise InputError(t("{path} is an export of another model ({source}); name another folder with --output",
                            path=str(target), source=earlier.source))  # fmt: skip
     foreign = sorted(
@@ -48,6 +48,16 @@ def check_target(target: Path, source: str, run: str) -> None:
     if foreign:
         raise InputError(t("{path} also holds {names}, which would be lost; move them, or name another folder with --output",
                            path=str(target), names=", ".join(foreign[:5])))  # fmt: skip
+
+
+def path_key(path: str) -> str:
+    """Return what tells a path from another and does not say where it lies; empty for none."""
+    return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:16] if path else ""
+
+
+def short_name(path: Path) -> str:
+    """Return the last two names of a path: ``run-7/final``."""
+    return "/".join(path.parts[-2:]).lstrip("/")
 
 
 @contextmanager

@@ -166,7 +166,8 @@ def _rows(request: Request, notes: ReadingNotes) -> Iterator[Row]:
         yield from rows_of([Path(request.file)], section, notes)
     except NoColumnError as error:
         given = error.problem.params
-        raise InputError(t("{path}: there is no column {name} (there are {found}); name it with --column",
+        raise InputError(t("{path}: there is no column {name} (there are {found}); name it with --column, or where the first row is a text "
+                           "already, put a row of names above it",
                            path=given["path"], name=given["name"], found=given["found"])) from error  # fmt: skip
 
 

@@ -88,11 +88,13 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
     torch_version: str
     onnxruntime_version: str
     source: str
-    """The folder of the torch model, or of the checkpoint."""
+    """The folder of the torch model, or of the checkpoint: its last two names, since the file may be shared."""
+    source_key: str
+    """Tells that folder's path from another without naming it (:func:`runner.deploy.place.path_key`)."""
     source_sha256: str
     """Of its weights."""
-    run: str = ""
-    """The run that it is of."""
+    run_key: str = ""
+    """Of the run that it is of."""
     variants: tuple[Variant, ...] = ()
     torch_metrics: dict[str, float] = {}
     """The torch model's own, on the same rows as each variant's."""

@@ -139,4 +139,10 @@ def _upload(request: bytes, teller: Teller) -> None:
     teller.line(uploaded=upload(msgspec.json.decode(request, type=Request)))
 
 
-_VERBS = {"export": _export, "predict": _predict, "assemble": _assemble, "upload": _upload}
+def _look(request: bytes, teller: Teller) -> None:
+    from runner.deploy.uploading import Request, look
+
+    teller.line(standing=look(msgspec.json.decode(request, type=Request)))
+
+
+_VERBS = {"look": _look, "export": _export, "predict": _predict, "assemble": _assemble, "upload": _upload}

@@ -78,7 +78,7 @@ def test_a_checkpoint_is_not_called_the_end_and_no_metric_is_made_up(plan: Plan)
 
 EXPORTED = Exported(
     kind="classification", exporter="dynamo", opset=18, why=t("asked for"), inputs=("input_ids",), output="logits",
-    max_length=64, labels=("bad", "good", "so-so"), torch_version="2.13.0", onnxruntime_version="1.32.0", source="/m",
+    max_length=64, labels=("bad", "good", "so-so"), torch_version="2.13.0", onnxruntime_version="1.32.0", source="runs/m", source_key="0" * 16,
     source_sha256="ef" * 32, torch_metrics={"accuracy": 0.9},
     variants=(
         Variant(name="fp32", file="model.onnx", bytes=4, provider="CPUExecutionProvider", metrics={"accuracy": 0.9},

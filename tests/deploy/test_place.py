@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from runner.deploy.place import UNFINISHED, check_target, new_folder, weights_sha256
+from runner.deploy.place import UNFINISHED, check_target, new_folder, path_key, short_name, weights_sha256
 from runner.deploy.records import REPORT
 from runner.durable import what_is_wrong
 from runner.inputs import InputError
@@ -23,7 +23,9 @@ from tests.deploy.test_cards import EXPORTED
 def export_into(target: Path, source: str = "/m", run: str = "") -> None:
     with new_folder(target) as making:
         (making / "model.onnx").write_bytes(b"graph")
-        report = replace(EXPORTED, source=source, run=run)
+        report = replace(
+            EXPORTED, source=short_name(Path(source)), source_key=path_key(source), run_key=path_key(run)
+        )
         (making / REPORT).write_bytes(msgspec.json.encode(report))
 
 
@@ -87,7 +89,7 @@ def something(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        pytest.param(other_model, "is an export of another model (/other)", id="another model's"),
+        pytest.param(other_model, "is an export of another model (other)", id="another model's"),
         pytest.param(own_notes, "also holds notes.txt", id="a file of one's own among it"),
         pytest.param(something, "holds something that is no export", id="a model's folder"),
         pytest.param(lambda folder: folder.write_text("x"), "is not a folder", id="a file"),
