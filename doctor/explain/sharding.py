@@ -51,12 +51,12 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("ZeRO-3 lost track of a parameter: layers run in another order than in the step before (branches, experts that are not used, a part called twice, gradient checkpointing)."),
         advice=t("ZeRO-2; for mixtures of experts deepspeed.utils.set_z3_leaf_modules(model, [Block]); gradient_checkpointing_kwargs={'use_reentrant': False}."),
     ),
-    # AssertionError: zero stage 3 requires an optimizer
+    # AssertionError: You are using an untested ZeRO Optimizer. Please add <"zero_allow_untested_optimizer": true> in the configuration file to use it.
     Pattern(
-        id="zero-needs-optimizer",
-        regex=r"zero stage \d requires an optimizer|You are using an untested ZeRO Optimizer|Zero optimizer requires",
-        meaning=t("This ZeRO stage wants an optimizer that DeepSpeed knows."),
-        advice=t("\"optimizer\": {\"type\": \"AdamW\"} in the file, or \"zero_allow_untested_optimizer\": true; ZeRO-1 and 2 are for training only."),
+        id="zero-untested-optimizer",
+        regex=r"You are using an untested ZeRO Optimizer",
+        meaning=t("DeepSpeed has not been tested with this optimizer under ZeRO, and refuses it."),
+        advice=t("\"zero_allow_untested_optimizer\": true in the file if you mean it; else optim='adamw_torch', or \"optimizer\": {\"type\": \"AdamW\"} there."),
     ),
     # ValueError: Must flatten tensors with uniform dtype but got torch.bfloat16 and torch.float32
     Pattern(
