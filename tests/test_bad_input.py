@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import errno
 import json
 import os
 import subprocess
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from doctor import commands
 from tests.commands_run import doctor
 
 MAIN = "import sys; from doctor.commands import main; sys.exit(main())"
@@ -166,7 +169,15 @@ def test_a_full_stdout_is_said() -> None:
     )
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
-    assert "No space left" in done.stderr
+    assert "the output cannot be written: No space left on device" in done.stderr
+
+
+def test_too_few_files_that_may_be_opened_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    def opens_too_many(_: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/data/x")
+
+    assert commands._guarded(opens_too_many, argparse.Namespace(), "en") == 3
+    assert "may not open more files (Too many open files)" in capsys.readouterr().err
 
 
 def test_a_file_size_limit_is_one_line_and_no_success(tmp_path: Path) -> None:

@@ -59,6 +59,28 @@ def torch_install_is_whole(
     )
 
 
+@check("torch-not-installed")
+def torch_is_installed(
+    torch: Reading[Torch], packages: Packages, python: Reading[Python]
+) -> Iterator[Finding]:
+    """Has the judged environment a torch at all?"""
+    if torch.status != "absent" or any("orch" in name.lower() for name in packages.leftovers):
+        return
+    yield Finding(
+        id="torch-not-installed",
+        level="note",
+        subject="torch",
+        title=t(
+            "{python} has no torch",
+            python=python.value.executable if python.value else "python",
+        ),
+        evidence=evidence(packages__complete=packages.complete),
+        advice=t(
+            "The one that fits this machine: doctor recommend. Whether another environment has one: doctor env list"
+        ),
+    )
+
+
 def _only_its_libraries_are_gone(problem: str, packages: Packages | None) -> bool:
     """Every distribution that lacks files is one of the wheels that hold the lost libraries."""
     match = _LOST.match(problem)
@@ -110,7 +132,7 @@ def _what_to_do(version: str, problem: str, packages: Packages | None, python: R
             pip=pip(python), version=version, index=index_url(local_cuda(version)),
         )  # fmt: skip
     return t(
-        "Remove what is left ({pip} uninstall -y torch, then the folders that begin with ~), see that the disk has 10 GB free, and install the same build again.",
+        "Remove what is left ({pip} uninstall -y torch, then the folders named above and those that begin with ~), see that the disk has 10 GB free, and install the same build again.",
         pip=pip(python),
     )
 

@@ -178,11 +178,22 @@ def _guarded(function: object, namespace: argparse.Namespace, language: str) -> 
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return int(128 + signal.SIGPIPE)
     except OSError as error:
-        if error.errno not in _UNWRITABLE:
-            raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        complain(error)
-        return int(Exit.FOUND)
+        return _resources_at_their_end(error)
+
+
+def _resources_at_their_end(error: OSError) -> int:
+    """Say that stdout takes no more, or that no more files may be opened. Any other error is raised again."""
+    from runner.text import t
+
+    why = error.strerror or str(error)
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        complain(t("this process may not open more files ({error}): raise the limit with ulimit -n 1024, and run this again", error=why))  # fmt: skip
+        return int(Exit.COULD_NOT_LOOK)
+    if error.errno not in _UNWRITABLE:
+        raise error
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    complain(t("the output cannot be written: {error}", error=why))
+    return int(Exit.FOUND)
 
 
 def complain(text: object) -> None:

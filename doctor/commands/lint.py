@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,4 +123,9 @@ def _render(namespace: argparse.Namespace, findings: list[Finding], count: int) 
             )
         )
     )
+    if findings and not namespace.fix:
+        files = " ".join(dict.fromkeys(shlex.quote(found.subject.partition(":")[0]) for found in findings))
+        lines += layout.indent(
+            say(t("What of it can be rewritten: doctor lint --fix {files}", files=files)), width, "", "  "
+        )
     return "\n".join(lines)

@@ -42,6 +42,7 @@ def probe(context: Context) -> Reading[Packages]:
         )
     items = _from_conda(target, without_sources(_distributions(context, listings)))
     leftovers = [f"{site}/{name}" for site, names in listings for name in names if _LEFTOVER.match(name)]
+    leftovers += _hollow_torch(listings)
     packages = Packages(
         items=tuple(items),
         complete=not unread and len(items) < DISTRIBUTION_LIMIT,
@@ -50,6 +51,20 @@ def probe(context: Context) -> Reading[Packages]:
         unread=unread,
     )
     return ok(packages, source=f"{target.executable} -m pip list")
+
+
+def _hollow_torch(listings: list[tuple[str, list[str]]]) -> list[str]:
+    """Return the folders that are left where torch was uninstalled by halves: no torch, and Python imports them as one.
+
+    None where a torch is whole enough to be told of by itself.
+    """
+    if any(name.startswith("torch-") and name.endswith("-info") for _, names in listings for name in names):
+        return []
+    folders = [f"{site}/torch" for site, names in listings if "torch" in names]
+    inside = [set(names_in(folder)) for folder in folders]
+    if any(names & {"__init__.py", "version.py"} for names in inside):
+        return []
+    return [folder for folder, names in zip(folders, inside, strict=True) if names]
 
 
 def list_folders(folders: tuple[Path, ...]) -> tuple[list[tuple[str, list[str]]], dict[str, Text]]:

@@ -25,6 +25,7 @@ from doctor.model import (
     t,
 )
 from doctor.render.layout import indent, pad, paint
+from doctor.render.section_names import listed, section_name
 from doctor.render.text import level_word, printable_text
 from runner.strings import printable
 
@@ -104,7 +105,8 @@ def _plan_lines(fix: Fix, preview: Preview, way_back: WayBack, width: int, colou
     if fix.risk is not None:
         yield from indent(say(t("risk: {what}", what=printable_text(say(fix.risk)))), width, _MARGIN, _MARGIN + "  ")  # fmt: skip
     if fix.touches:
-        yield _MARGIN + say(t("looked at again afterwards: {sections}", sections=", ".join(fix.touches)))
+        sections = listed([*map(section_name, fix.touches)])
+        yield from indent(say(t("looked at again afterwards: {sections}", sections=sections)), width, _MARGIN, _MARGIN + "  ")  # fmt: skip
 
 
 def step_lines(

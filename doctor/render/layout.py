@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import unicodedata
 from collections.abc import Mapping
 from typing import TextIO
@@ -41,8 +40,16 @@ def columns(stream: TextIO) -> int:
     """Return the width to lay out for: the terminal's (at most 100), or COLUMNS, or 100 where it is no terminal."""
     given = os.environ.get("COLUMNS", "")
     if stream.isatty():
-        return min(100, max(40, shutil.get_terminal_size((100, 24)).columns))
+        return min(100, max(40, int(given) if given.isdigit() and int(given) else _terminal_columns(stream)))
     return min(100, max(40, int(given))) if given.isdigit() else 100
+
+
+def _terminal_columns(stream: TextIO) -> int:
+    """Not shutil's way, which loads every compression there is."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 100
+    except (OSError, ValueError):
+        return 100
 
 
 def display_width(text: str) -> int:
@@ -75,6 +82,7 @@ _ASCII_TOKEN = r"`[^`\n]*`[,.;:]?|[^\s`]+|\s+|`"
 _TOKEN = r"`[^`\n]*`[,.;:，。；：]?|[\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]|[^\s`\u2e80-\u9fff\uff00-\uffef\u3000-\u303f]+|\s+|`"
 """Compiled when the first Chinese line is wrapped: its sets of characters take long."""
 _NEVER_FIRST = "，。；：、！？）》」』”’,.;:!?)"
+_NEVER_LAST = "（《「『“‘"
 
 
 def wrap(text: str, width: int, first_width: int | None = None, commands: bool = False) -> list[str]:
@@ -88,12 +96,12 @@ def wrap(text: str, width: int, first_width: int | None = None, commands: bool =
     for paragraph in text.splitlines() or [""]:
         line: list[str] = []
         used = 0
-        tokens = _ASCII_TOKEN if paragraph.isascii() else _TOKEN
+        tokens = _TOKEN if max(paragraph, default="") >= "\u2e80" else _ASCII_TOKEN
         for token in re.findall(f"{_COMMAND}[,.;:]?|{tokens}" if commands else tokens, paragraph):
             if token.isspace():
                 token = " " if line and line[-1] != " " else ""
             elif used and used + display_width(token) > room:
-                kept = _carried_over(line) if token[0] in _NEVER_FIRST else []
+                kept = _carried_over(line, token)
                 if len(kept) < len(line):
                     lines.append("".join(line[: len(line) - len(kept)]).rstrip())
                     line, room = kept, width
@@ -106,10 +114,15 @@ def wrap(text: str, width: int, first_width: int | None = None, commands: bool =
     return lines
 
 
-def _carried_over(line: list[str]) -> list[str]:
-    """Return the end of ``line`` that goes to the next one with a sign that may not begin it: a character, its signs."""
-    start = len(line) - 1
-    while start > 0 and line[start][0] in _NEVER_FIRST:
+def _carried_over(line: list[str], token: str) -> list[str]:
+    """Return the end of ``line`` that goes to the next one with ``token``: what a sign may not be parted from, a bracket
+    that opens."""
+    start = len(line)
+    if token[0] in _NEVER_FIRST:
+        start -= 1
+        while start > 0 and line[start][0] in _NEVER_FIRST:
+            start -= 1
+    while start > 0 and line[start - 1] in _NEVER_LAST:
         start -= 1
     return line[start:]
 

@@ -76,10 +76,15 @@ def finding_lines(finding: Finding, width: int, colour: bool, above: Finding | N
         yield from indent(
             say(t("mend it: doctor fix {id}", id=finding.id)), width, _MARGIN + "→ ", _MARGIN + "  "
         )
-    basis = " · ".join(f"{row.fact} = {shown_value(row)}" for row in finding.evidence)
+    basis = " · ".join(f"{row.fact}{_between(row)}{shown_value(row)}" for row in finding.evidence)
     footer = f"[{finding.id}]" + (f" {basis}" if basis else "")
     for line in indent(footer, width, _MARGIN, _MARGIN + "  "):
         yield paint(line, "dim", colour)
+
+
+def _between(row: Evidence) -> str:
+    # train.py:13: args = TrainingArguments(   |   driver.version = 550.90.07
+    return ": " if row.fact.rpartition(":")[2].isdigit() else " = "
 
 
 def shown_value(row: Evidence, exact: bool = False) -> str:
@@ -141,7 +146,7 @@ def _summary(report: Report, colour: bool) -> str:
 def _counted(level: str, count: int) -> str:
     if level == "note":
         return say(t("{count} {count:note|notes}", count=count))
-    return f"{count} {level_word(level)}"
+    return say(t("{count} {level}", count=count, level=level_word(level)))
 
 
 def brief_line(report: Report) -> str:

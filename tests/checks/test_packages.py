@@ -112,6 +112,13 @@ def test_a_torch_that_was_cut_off_is_broken_however_that_shows() -> None:
     assert loud(torch=broken) == {"torch-install-broken": "fail"}
     gone = Packages(leftovers=("~orch-2.6.0.dist-info", "~orch"))
     assert loud(packages=gone, torch=Reading(status="absent")) == {"torch-install-broken": "fail"}
+    hollow = Packages(leftovers=("/venv/lib/python3.11/site-packages/torch",))
+    assert loud(packages=hollow, torch=Reading(status="absent")) == {"torch-install-broken": "fail"}
+
+
+def test_an_environment_without_torch_is_told_where_to_get_one() -> None:
+    assert said(packages=Packages(), torch=Reading(status="absent")) == {"torch-not-installed": "note"}
+    assert said(packages=Packages(), torch=Reading(status="failed")) == {}
 
 
 def test_leftovers_beside_a_whole_torch_are_a_note() -> None:

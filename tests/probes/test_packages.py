@@ -246,6 +246,19 @@ def test_leftovers_of_interrupted_installs_are_no_distributions(tree: Tree, venv
     assert packages.leftovers == (f"{site.path}/~orch", f"{site.path}/~orch-2.1.0.dist-info")
 
 
+def test_a_torch_folder_that_is_no_package_is_what_was_left_of_torch(
+    tree: Tree, venv: Path, site: Site
+) -> None:
+    """`import torch` takes it for a namespace package: AttributeError: module 'torch' has no attribute 'Tensor'."""
+    site.file("torch/lib/libtorch.so", "")
+    assert read(tree, venv).leftovers == (f"{site.path}/torch",)
+
+
+def test_a_torch_that_is_there_leaves_nothing_over(tree: Tree, venv: Path, site: Site) -> None:
+    site.torch()
+    assert read(tree, venv).leftovers == ()
+
+
 def test_a_lost_library_of_torchs_family_is_named(tree: Tree, venv: Path, site: Site) -> None:
     site.torch()
     (site.path / "torch/lib/libtorch_cuda.so").unlink()

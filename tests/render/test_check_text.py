@@ -99,10 +99,13 @@ def test_cards_that_a_finding_explains_are_not_explained_again() -> None:
         ("一二三四）。五", 8, ["一二三", "四）。五"]),
         ("aa bb cc", 5, ["aa bb", "cc"]),
         ("一，", 2, ["一，"]),
+        ("一二三（四五", 8, ["一二三", "（四五"]),
+        ("一二三（，五", 8, ["一二三", "（，五"]),
+        ("（（一", 2, ["（（一"]),
         ("x `a long command` y", 6, ["x", "`a long command`", "y"]),
     ],
 )
-def test_a_sign_that_may_not_begin_a_line_takes_its_character_along(
+def test_a_sign_that_may_not_begin_or_end_a_line_takes_its_neighbour_along(
     text: str, width: int, lines: list[str]
 ) -> None:
     assert wrap(text, width) == lines
