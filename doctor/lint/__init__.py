@@ -51,6 +51,7 @@ MODULES = (
     "recomputation",
     "determinism",
     "distributed",
+    "visible_devices",
     "optimization",
     "accumulation",
     "placement",

@@ -1,4 +1,4 @@
-"""Devices and processes: visible cards set too late, parameters that DDP waits for in vain."""
+"""Several processes: parameters that DDP waits for in vain."""
 
 from __future__ import annotations
 
@@ -7,52 +7,7 @@ import re
 from collections.abc import Iterator
 
 from doctor.lint import Installed, Problem, Script, problem, rule
-from doctor.lint.values import items_of
 from doctor.model import t
-
-
-@rule
-def visible_devices_set_late(script: Script, installed: Installed) -> Iterator[Problem]:
-    """Is CUDA_VISIBLE_DEVICES set after torch was imported?"""
-    imported = min(
-        (line for origin, line in script.import_lines.items() if origin.partition(".")[0] in _IMPORT_TORCH),
-        default=None,
-    )
-    if imported is None:
-        return
-    for line in sorted(_lines_that_set(script, "CUDA_VISIBLE_DEVICES")):
-        if line > imported:
-            title = t(
-                "CUDA_VISIBLE_DEVICES is set after the import of torch; once anything has asked for the GPU it has no effect."
-            )
-            advice = t(
-                "Set it in the shell (`CUDA_VISIBLE_DEVICES=1 python ...`), or in the first lines, before any import."
-            )
-            yield problem("cuda-visible-devices-set-late", "warn", line, title, advice)
-
-
-_IMPORT_TORCH = {
-    "torch", "transformers", "accelerate", "torchvision", "torchaudio", "pytorch_lightning", "lightning", "peft", "trl",
-    "diffusers", "sentence_transformers", "deepspeed", "timm", "bitsandbytes",
-}  # fmt: skip
-
-
-def _lines_that_set(script: Script, variable: str) -> set[int]:
-    """Return the lines with ``os.environ[variable] = ...``, ``os.environ.update(...)``, ``setdefault`` or ``os.putenv``."""
-    lines: set[int] = set()
-    for node in ast.walk(script.tree):
-        targets = node.targets if isinstance(node, ast.Assign) else []
-        for target in targets:
-            if isinstance(target, ast.Subscript) and script.resolve(target.value) == "os.environ":
-                if script.constant(target.slice) == variable:
-                    lines.add(target.lineno)
-    for call in script.named("os.environ.update", "os.environ.setdefault", "os.putenv"):
-        first = script.value_of(call.node.args[0], call.scope) if call.node.args else None
-        named = items_of(first) or {}
-        if variable in named or variable in call.keywords or script.constant(first, call.scope) == variable:
-            lines.add(call.line)
-    return lines
-
 
 # Encoders whose AutoModel carries a pooler that only pooler_output uses.
 _WITH_POOLER = re.compile(

@@ -7,9 +7,9 @@ import ast
 import libcst as cst
 
 from doctor.lint import Problem
-from doctor.lint.distributed import _IMPORT_TORCH
 from doctor.lint.page import Edits, Page
 from doctor.lint.rewrites import Rewrite, rewrites
+from doctor.lint.visible_devices import BRING_TORCH
 from doctor.model import t
 
 
@@ -42,7 +42,7 @@ def _brings_torch(node: ast.stmt) -> bool:
     names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
     if isinstance(node, ast.ImportFrom) and node.module and not node.level:
         names = [node.module]
-    return any(name.partition(".")[0] in _IMPORT_TORCH for name in names)
+    return any(name.partition(".")[0] in BRING_TORCH for name in names)
 
 
 def _brings_os(node: ast.stmt) -> bool:

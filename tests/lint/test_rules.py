@@ -21,7 +21,7 @@ def card(capability: str, **variables: str) -> Snapshot:
 # (rule, level, wrong code, right twin, versions)
 TWINS = [
     ("cuda-visible-devices-set-late", "warn",
-     "import torch, os\nos.environ['CUDA_VISIBLE_DEVICES'] = '1'",
+     "import torch, os\nprint(torch.cuda.device_count())\nos.environ['CUDA_VISIBLE_DEVICES'] = '1'",
      "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '1'\nimport torch", NOW),
     ("fp16-params-with-gradscaler", "fail",
      "import torch\nfrom transformers import AutoModel\nm = AutoModel.from_pretrained('bert-base-cased', dtype='float16')\ns = torch.amp.GradScaler('cuda')",
