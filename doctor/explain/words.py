@@ -35,7 +35,8 @@ def longest_piece(word: str) -> str:
 
 
 def _has_letters(word: str) -> bool:
-    return word.lower() != word.upper()
+    """Whether it holds a letter or a sign of another script (未找到命令), which has no capitals."""
+    return not word.isascii() or word.lower() != word.upper()
 
 
 def vocabulary(text: str) -> str:
