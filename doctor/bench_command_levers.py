@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from doctor.command_environment import ALLOCATOR_NAMES
 from doctor.machine_facts import machine_facts
 from doctor.model import Facts, Record
-from runner.choices import parse_capability
+from runner.capability import parse_capability
 from runner.command_plan import CommandPlan
 from runner.text import Text, t
 
-NAMES = ("threads", "waiting", "tokenizers", "memory", "arenas", "tf32")
+NAMES = ("plain", "threads", "waiting", "tokenizers", "hugepages", "memory", "arenas", "tf32")
+ALWAYS = ("PYTHONUNBUFFERED",)
+"""Set in every run: without it the log tells all steps at the end."""
 
 
 class Outside(Record, frozen=True, kw_only=True):
@@ -19,14 +23,25 @@ class Outside(Record, frozen=True, kw_only=True):
 
     name: str
     title: Text
-    variables: dict[str, str]
+    variables: dict[str, str] = {}
+    without: tuple[str, ...] = ()
+    """Of what ``doctor run`` sets, left out."""
     changes: Text | None = None
     """What of the results may differ."""
     skipped: Text | None = None
 
 
-def outside_levers(plan: CommandPlan, facts: Facts, environ: Mapping[str, str]) -> list[Outside]:
-    """Return every lever, those that do not apply with the reason. What the user set is left alone."""
+def outside_levers(
+    plan: CommandPlan,
+    facts: Facts,
+    environ: Mapping[str, str],
+    tries: Sequence[str] = (),
+    huge_pages: str = "",
+) -> list[Outside]:
+    """Return every lever, those that do not apply with the reason. What the user set is left alone.
+
+    ``tries``: the user's own, ``NAME=VALUE``. ``huge_pages``: the kernel's mode; empty: it could not be read.
+    """
     machine = machine_facts(facts)
     cores = int(plan.environment.get("OMP_NUM_THREADS") or environ.get("OMP_NUM_THREADS") or 1)
     half = str(max(1, cores // 2))
@@ -36,11 +51,37 @@ def outside_levers(plan: CommandPlan, facts: Facts, environ: Mapping[str, str]) 
                 skipped=t("one thread is used already") if cores < 2 else None),
         Outside(name="waiting", title=t("threads that sleep while they wait"), variables={"OMP_WAIT_POLICY": "PASSIVE"}),
         Outside(name="tokenizers", title=t("tokenizers with threads of their own"), variables={"TOKENIZERS_PARALLELISM": "true"}),
+        _huge_pages(huge_pages),
         _memory(machine.device == "cuda", plan),
         Outside(name="arenas", title=t("two memory arenas for all threads of the C library"), variables={"MALLOC_ARENA_MAX": "2"}),
         _tf32(machine.compute_capability, machine.device == "cuda"),
     ]  # fmt: skip
-    return [_left_alone(one, environ) for one in found]
+    return [_plain(plan), *(_left_alone(one, environ) for one in found), *map(_own, tries)]
+
+
+def _plain(plan: CommandPlan) -> Outside:
+    without = tuple(name for name in plan.environment if name not in ALWAYS)
+    lever = Outside(
+        name="plain", title=t("as your shell starts it: without what doctor run sets"), without=without
+    )
+    return (
+        lever if without else _skip(lever, t("doctor run sets nothing here that you have not set yourself"))
+    )
+
+
+def _own(text: str) -> Outside:
+    name, _, value = text.partition("=")
+    return Outside(name=text, title=t("{variable}, as asked for", variable=text), variables={name: value})
+
+
+def _huge_pages(mode: str) -> Outside:
+    """torch's c10 allocator asks for huge pages for CPU tensors of 2 MB and more, where the kernel lets it."""
+    lever = Outside(
+        name="hugepages", title=t("CPU tensors in huge pages"), variables={"THP_MEM_ALLOC_ENABLE": "1"}
+    )
+    if mode in ("madvise", "always"):
+        return lever
+    return _skip(lever, t("this kernel gives no transparent huge pages ({mode})", mode=mode or "?"))
 
 
 def _memory(on_card: bool, plan: CommandPlan) -> Outside:
@@ -55,7 +96,7 @@ def _memory(on_card: bool, plan: CommandPlan) -> Outside:
 
 def _tf32(capability: str, on_card: bool) -> Outside:
     lever = Outside(
-        name="tf32", title=t("matrix products in TF32"), variables={"NVIDIA_TF32_OVERRIDE": "1"},
+        name="tf32", title=t("matrix products in TF32"), variables={"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"},
         changes=t("products keep 10 bits of the mantissa instead of 23: losses differ in the third or fourth digit"),
     )  # fmt: skip
     if not on_card:
@@ -66,7 +107,7 @@ def _tf32(capability: str, on_card: bool) -> Outside:
 
 
 def _skip(lever: Outside, why: Text) -> Outside:
-    return Outside(name=lever.name, title=lever.title, variables=lever.variables, changes=lever.changes, skipped=why)  # fmt: skip
+    return msgspec.structs.replace(lever, skipped=why)
 
 
 def _left_alone(lever: Outside, environ: Mapping[str, str]) -> Outside:

@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from doctor.machine_facts import usable_cores, visible_gpus
+from doctor.machine_facts import usable_cores
 from doctor.model import Facts, Torch
+from doctor.visible_gpus import visible_gpus
 from runner.decisions import Decision
 from runner.text import Text, t
 

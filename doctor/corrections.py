@@ -5,7 +5,6 @@ A measurement speaks for one model shape, card, torch build and way of training,
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -120,6 +119,8 @@ def model_digest(request: MemoryRequest) -> str:
 
 
 def _digest(what: object) -> str:
+    import hashlib  # loads OpenSSL, and most plans have nothing to look up
+
     return hashlib.sha256(msgspec.json.encode(what, order="sorted")).hexdigest()[:16]
 
 

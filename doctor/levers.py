@@ -8,7 +8,7 @@ from typing import NamedTuple
 from doctor.card_choice import largest_batch, replace, with_micro_batch
 from doctor.card_state import CardState
 from doctor.corrected import scaled_peak
-from runner.choices import parse_capability
+from runner.capability import parse_capability
 from runner.estimate import MemoryRequest, estimate
 from runner.model_shapes import Shape, shape_of
 from runner.step_request import padded

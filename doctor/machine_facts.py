@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from doctor.model import Environment, Facts, Gpu, Reading, Workload
-from doctor.visible_gpus import visible_cards
+from doctor.model import Environment, Facts, Reading, Workload
+from doctor.visible_gpus import visible_gpus
 from runner.plan import MachineFacts, Plan
 
 if TYPE_CHECKING:
@@ -38,11 +38,6 @@ def usable_cores(facts: Facts) -> float:
     counts = [float(count) for count in (host.affinity_count, host.cpu_count) if count] if host else []
     quota = container.cpu_quota_cores if container else None
     return max(0.1, min([*counts[:1], *([quota] if quota else [])], default=1.0))
-
-
-def visible_gpus(facts: Facts) -> list[Gpu]:
-    """Return the cards that answer and that CUDA_VISIBLE_DEVICES leaves to a process, in its order."""
-    return visible_cards(_value(facts.gpus), _value(facts.environment))
 
 
 def workload_of(plan: Plan, run_dir: str, memory: MemoryEstimate | None = None) -> Reading[Workload]:

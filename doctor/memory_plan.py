@@ -10,10 +10,25 @@ from doctor.card_choice import CardRow, largest_batch
 from doctor.card_sizes import CardSizes
 from doctor.card_state import CardState
 from doctor.corrections import Measurement, Tuned
-from doctor.remedies import Remedy, remedies
 from runner.estimate import MemoryEstimate, MemoryRequest, estimate
 from runner.model_shapes import UnknownArchitecture, shape_of
 from runner.text import Text
+
+
+class Remedy(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to turn on, on top of those before it."""
+
+    title: Text
+    changes: dict[str, str | int | bool]
+    """Fields of the request."""
+    peak_bytes: int
+    saved_bytes: int
+    """Against the step before."""
+    time_factor: float | None
+    """Of an update, against the step before, by the roofline; None: the card's rate is unknown."""
+    fits: bool
+    setting: str = ""
+    """What a profile says for it (after ``--set``); empty: the step is no profile's."""
 
 
 class MemoryPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,10 +109,15 @@ def plan_for(
         sure_batch=largest_batch(request, card.free_bytes, lambda batch: at(batch).high_bytes)
         if at and fits and not surely
         else None,
-        remedies=()
-        if fits or not known
-        else tuple(remedies(request, card, factor, host_free_bytes, by_profile)),
+        remedies=() if fits or not known else _to_make_it_fit(plan, factor, by_profile),
     )
+
+
+def _to_make_it_fit(plan: MemoryPlan, factor: float, by_profile: bool) -> tuple[Remedy, ...]:
+    from doctor.remedies import remedies
+
+    assert plan.card is not None
+    return tuple(remedies(plan.request, plan.card, factor, plan.host_free_bytes, by_profile))
 
 
 def _by_arithmetic(request: MemoryRequest) -> Callable[[int], MemoryEstimate]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doctor.tables import load
-from doctor.weights_on_disk import floor_of
-from runner.profile import ModelSection
 from runner.strings import printable
 from runner.text import Text, t
+
+if TYPE_CHECKING:
+    from runner.sections import ModelSection
 
 CONFIG_LIMIT_BYTES = 1 << 20
 """A configuration larger than this is none."""
@@ -32,8 +32,7 @@ class NoConfig(ValueError):  # noqa: N818 - it is what it says
         self.text = text
 
 
-@dataclass(frozen=True)
-class FoundConfig:
+class FoundConfig(NamedTuple):
     """A configuration and where it came from."""
 
     name: str
@@ -89,6 +88,8 @@ def _refuse_without_config(folder: Path) -> None:
                          folder=str(folder), **_adapted(folder / ADAPTER)))  # fmt: skip
     if any(folder.glob("*.gguf")):
         raise NoConfig(_is_gguf(folder))
+    from doctor.weights_on_disk import floor_of
+
     floor = floor_of(folder)
     if floor is None:
         raise NoConfig(

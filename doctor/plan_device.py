@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from doctor.card_state import CardState, card_state, cpu_state, limited
-from doctor.machine_facts import visible_gpus
 from doctor.model import Snapshot
 from doctor.plan_options import PlanOptions
-from runner.choices import parse_capability
+from doctor.visible_gpus import visible_gpus
+from runner.capability import parse_capability
 from runner.memory_request import MemoryRequest, Precision
 
 

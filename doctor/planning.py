@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,12 +10,11 @@ import msgspec
 
 from doctor.card_choice import CardRow, card_rows
 from doctor.card_sizes import sizes_for
-from doctor.corrected import corrected
-from doctor.corrections import Kept, Measurement, correction_for, key_of, read_kept, store_path, tuned_for
+from doctor.corrections import Measurement, Tuned, correction_for, key_of, read_kept, store_path, tuned_for
 from doctor.memory_plan import MemoryPlan, knows, plan_for
 from doctor.memory_troubles import NoTrace
 from doctor.model import Snapshot
-from doctor.model_config import FoundConfig, cache_of, find_config
+from doctor.model_config import FoundConfig
 from doctor.plan_device import device_of, host_free_bytes, on_cpu_without_card, placed
 from doctor.plan_notes import notes_of, obstacle_of
 from doctor.plan_options import PlanOptions
@@ -25,26 +23,7 @@ from runner.model_shapes import UnknownArchitecture
 from runner.text import Text, t
 
 if TYPE_CHECKING:
-    from doctor.profile_step import Step
-
-DECODERS = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "smollm3")
-_WRITING = ("ForCausalLM", "LMHeadModel")
-"""Endings of classes that predict the next token."""
-
-
-def config_of_model(name: str) -> FoundConfig:
-    """Return the configuration of ``--model``. Raises doctor.model_config.NoConfig."""
-    return find_config(name, cache_of(os.environ))
-
-
-def default_task(config: Mapping[str, object]) -> str:
-    """Return what a model is for when nobody says: what it was built for, else decoders write on and encoders classify."""
-    told = config.get("architectures")
-    built = [str(one) for one in told] if isinstance(told, list) else []
-    if any(one.endswith("ForSequenceClassification") for one in built):
-        return "classification"
-    writes = config.get("model_type") in DECODERS or any(one.endswith(_WRITING) for one in built)
-    return "causal-lm" if writes else "classification"
+    from doctor.model_step import Step
 
 
 class Foretold(NamedTuple):
@@ -104,17 +83,13 @@ def plan_memory(
     card = device_of(snapshot, options, max(request.cards, request.spread))
     foretold = foretell(request, snapshot, options, environ, with_line=card is not None)
     notes = [*notes_of(request, snapshot, options, card), *foretold.notes]
-    kept, trouble = Kept(), None
+    remembered = Remembered()
     if card is not None and not options.of_another:
-        kept, trouble = read_kept(store_path(environ))
-    at, now = foretold.at, foretold.at(request.batch_size)
-    tuned = None
-    if card is not None:
-        key = key_of(request, card.name, torch_version(snapshot), now.source)
-        measured = measured or correction_for(kept, key)
-        tuned = tuned_for(kept.tuned, key, request.sequence_length)
-    if measured is not None:
-        at = _corrected_by(foretold.at, request, measured)
+        remembered = _remembered(
+            request, card.name, snapshot, foretold.at(request.batch_size).source, environ
+        )
+    measured = measured or remembered.measured
+    at = foretold.at if measured is None else _corrected_by(foretold.at, request, measured)
     plan = plan_for(
         found.name, found.source, request, at(request.batch_size), card, at,
         host_free_bytes=host_free_bytes(snapshot, options), by_profile=options.by_profile,
@@ -122,10 +97,32 @@ def plan_memory(
     rows, left_out = _table(request, options) if options.all_cards and foretold.counted else ((), 0)
     sizes = sizes_for(plan.estimate, request) if card is None and not options.on_cpu else None
     return msgspec.structs.replace(
-        plan, arithmetic=foretold.counted if options.exact else None, correction=measured, tuned=tuned, cards=rows, cards_left_out=left_out,
-        currency=options.currency, samples=options.samples, notes=(*notes, *([trouble] if trouble else [])),
+        plan, arithmetic=foretold.counted if options.exact else None, correction=measured, tuned=remembered.tuned, cards=rows, cards_left_out=left_out,
+        currency=options.currency, samples=options.samples, notes=(*notes, *remembered.notes),
         card_sizes=sizes, card_is_named=options.card is not None, obstacle=obstacle_of(request),
     )  # fmt: skip
+
+
+class Remembered(NamedTuple):
+    """What was measured here of such a run before."""
+
+    measured: Measurement | None = None
+    tuned: Tuned | None = None
+    notes: tuple[Text, ...] = ()
+
+
+def _remembered(
+    request: MemoryRequest, card: str, snapshot: Snapshot, source: str, environ: Mapping[str, str]
+) -> Remembered:
+    kept, trouble = read_kept(store_path(environ))
+    if not kept.measured and not kept.tuned:
+        return Remembered(notes=(trouble,) if trouble else ())
+    key = key_of(request, card, torch_version(snapshot), source)
+    return Remembered(
+        correction_for(kept, key),
+        tuned_for(kept.tuned, key, request.sequence_length),
+        (trouble,) if trouble else (),
+    )
 
 
 def _table(request: MemoryRequest, options: PlanOptions) -> tuple[tuple[CardRow, ...], int]:
@@ -140,6 +137,8 @@ def _table(request: MemoryRequest, options: PlanOptions) -> tuple[tuple[CardRow,
 def _corrected_by(
     at: Callable[[int], MemoryEstimate], request: MemoryRequest, measured: Measurement
 ) -> Callable[[int], MemoryEstimate]:
+    from doctor.corrected import corrected
+
     return lambda batch: corrected(at(batch), msgspec.structs.replace(request, batch_size=batch), measured)
 
 

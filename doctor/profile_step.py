@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from doctor.machine_facts import visible_gpus
 from doctor.model import Snapshot
 from doctor.model_config import FoundConfig, NoConfig, cache_of, config_of_profile
+from doctor.model_step import Step
+from doctor.visible_gpus import visible_gpus
 from runner.estimate import estimate
 from runner.memory_request import MemoryRequest
 from runner.model_shapes import UnknownArchitecture
@@ -18,15 +19,6 @@ from runner.plan import Plan, make_plan
 from runner.profile import load_profile
 from runner.step_request import shared, step_request, strategy_for, worst_shape
 from runner.text import Text, t
-
-
-class Step(NamedTuple):
-    """What is planned: a model and one step with it."""
-
-    found: FoundConfig
-    request: MemoryRequest
-    notes: tuple[Text, ...] = ()
-    """What a reader must know of how the step came about."""
 
 
 def config_of_plan(plan: Plan, snapshot: Snapshot) -> FoundConfig:

@@ -15,12 +15,12 @@ import msgspec
 import runner
 from doctor.launch import LaunchError, prepare_run, start_run
 from doctor.machine import live_snapshot
-from doctor.machine_facts import visible_gpus
 from doctor.model import Record, Snapshot
 from doctor.probes import Context
 from doctor.proof_file import read_record, write_record
 from doctor.proofs import Parting, Place, ProofRecord, Trace, comparable, level_of, parting, read_trace
 from doctor.running import plan_run, recorded_python
+from doctor.visible_gpus import visible_gpus
 from runner.plan import Plan, decode_plan, digest_of
 from runner.rundir import RunDir, find_run
 from runner.signals import EXIT_SAVED

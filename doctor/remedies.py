@@ -5,37 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from doctor.card_choice import with_micro_batch
 from doctor.card_state import CardState
 from doctor.corrected import scaled_peak
 from doctor.levers import Lever, accumulated, levers
+from doctor.memory_plan import Remedy
 from doctor.roofline import step_time
 from doctor.tables.gpus import row_of
 from runner.estimate import MemoryRequest
-from runner.text import Text
 
 WORTH = 0.01
 """What saves less of the peak is not worth a line."""
 
 Peak = Callable[[MemoryRequest], int]
-
-
-class Remedy(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to turn on, on top of those before it."""
-
-    title: Text
-    changes: dict[str, str | int | bool]
-    """Fields of the request."""
-    peak_bytes: int
-    saved_bytes: int
-    """Against the step before."""
-    time_factor: float | None
-    """Of an update, against the step before, by the roofline; None: the card's rate is unknown."""
-    fits: bool
-    setting: str = ""
-    """What a profile says for it (after ``--set``); empty: the step is no profile's."""
 
 
 def remedies(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from doctor.model import Environment, Gpu, Gpus
+from doctor.model import Environment, Facts, Gpu, Gpus
 
 
 def visible_cards(gpus: Gpus | None, environment: Environment | None) -> list[Gpu]:
@@ -20,3 +20,8 @@ def visible_cards(gpus: Gpus | None, environment: Environment | None) -> list[Gp
             break
         chosen.append(card)
     return chosen
+
+
+def visible_gpus(facts: Facts) -> list[Gpu]:
+    """Return the cards of a machine that answer and that CUDA_VISIBLE_DEVICES leaves to a process, in its order."""
+    return visible_cards(facts.gpus.value, facts.environment.value)

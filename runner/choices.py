@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from runner.capability import parse_capability
 from runner.decisions import Decision, fixed_decisions
 from runner.profile import Profile, TrainSection
 from runner.text import Text, t
@@ -139,11 +140,6 @@ def _best_precision(device: str, machine: MachineFacts) -> tuple[str, Text]:
         )
     return "fp32", t("compute capability {cc} has no tensor cores: lower precision gains nothing",
                      cc=machine.compute_capability)  # fmt: skip
-
-
-def parse_capability(text: str) -> tuple[int, int] | None:
-    match = re.fullmatch(r"(\d+)\.(\d+)", text)  # 8.9
-    return (int(match[1]), int(match[2])) if match else None
 
 
 def choose_micro_batch(train: TrainSection, tuned: int = 0) -> tuple[int, Text]:

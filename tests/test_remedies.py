@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from doctor.card_state import CardState
+from doctor.memory_plan import Remedy
 from doctor.model_config import find_config
-from doctor.remedies import Remedy, remedies
+from doctor.remedies import remedies
 from runner.estimate import MemoryRequest, estimate
 
 GIB = 1 << 30

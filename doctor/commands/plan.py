@@ -11,14 +11,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doctor.commands import CommandError, Exit
-from doctor.commands.planned_step import add_machine, add_step, add_subject, count, examined, planned_step
+from doctor.commands.planned_step import (
+    DEVICE_SECTIONS,
+    SECTIONS,
+    add_machine,
+    add_step,
+    add_subject,
+    count,
+    examined,
+    planned_step,
+)
 from doctor.language import say
 
 if TYPE_CHECKING:
+    from doctor.card_prices import Prices
     from doctor.measuring import Measured
     from doctor.memory_plan import MemoryPlan
+    from doctor.model_step import Step
+    from doctor.named_card import NamedCard
     from doctor.plan_options import PlanOptions
-    from doctor.profile_step import Step
     from doctor.tuning import Compared
     from runner.estimate import MemoryRequest
 
@@ -59,7 +70,7 @@ def run(namespace: argparse.Namespace) -> int:
 
     cards, card_name = _asked(namespace)
     options = _options(namespace, card_name)
-    snapshot = examined(namespace.python, namespace.facts)
+    snapshot = examined(namespace.python, namespace.facts, _sections(namespace, card_name))
     if namespace.measure:
         options = service.options_here(options, snapshot)
     count = _count(cards, service.visible_card_count(snapshot))
@@ -104,28 +115,57 @@ def _troubles(step: Step) -> Iterator[None]:
 
 
 def _options(namespace: argparse.Namespace, card_name: str) -> PlanOptions:
-    from doctor.card_prices import BadPrice, parse_prices
-    from doctor.named_card import UnknownCard, named_card
     from doctor.plan_options import DEFAULT_SAMPLES, PlanOptions
 
-    try:
-        prices = parse_prices(namespace.price)
-        named = named_card(card_name) if card_name else None
-    except (BadPrice, UnknownCard) as error:
-        raise CommandError(error.text, Exit.USAGE) from None
+    prices = _prices(namespace.price)
+    named = _named(card_name)
     return PlanOptions(
         exact=namespace.exact,
         card=named.state if named else None,
-        all_cards=namespace.gpus == "all" or bool(prices.by_card),
-        priced_only=bool(prices.by_card) and namespace.gpus != "all",
+        all_cards=namespace.gpus == "all" or prices is not None,
+        priced_only=prices is not None and namespace.gpus != "all",
         samples=namespace.samples or DEFAULT_SAMPLES,
-        prices=prices.by_card,
-        currency=prices.currency,
+        prices=prices.by_card if prices else {},
+        currency=prices.currency if prices else "",
         on_cpu=namespace.cpu,
         memory_limit_bytes=namespace.memory_limit,
         recorded=namespace.facts is not None,
         notes=named.notes if named else (),
     )
+
+
+def _sections(namespace: argparse.Namespace, card_name: str) -> tuple[str, ...]:
+    """Return what of this machine the answer rests on: of a named card and a model's arithmetic nothing does."""
+    from doctor import service
+
+    if namespace.profile or namespace.exact or namespace.measure:
+        return SECTIONS
+    if card_name:
+        return ()
+    return SECTIONS if service.has_measurements() else DEVICE_SECTIONS
+
+
+def _prices(text: str) -> Prices | None:
+    if not text.strip():
+        return None
+    from doctor.card_prices import BadPrice, parse_prices
+
+    try:
+        found = parse_prices(text)
+    except BadPrice as error:
+        raise CommandError(error.text, Exit.USAGE) from None
+    return found if found.by_card else None
+
+
+def _named(card_name: str) -> NamedCard | None:
+    if not card_name:
+        return None
+    from doctor.named_card import UnknownCard, named_card
+
+    try:
+        return named_card(card_name)
+    except UnknownCard as error:
+        raise CommandError(error.text, Exit.USAGE) from None
 
 
 def _asked(namespace: argparse.Namespace) -> tuple[str, str]:

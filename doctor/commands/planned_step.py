@@ -12,11 +12,13 @@ from doctor.language import say
 
 if TYPE_CHECKING:
     from doctor.model import Snapshot
+    from doctor.model_step import Step
     from doctor.plan_options import PlanOptions
-    from doctor.profile_step import Step
     from runner.estimate import MemoryRequest
 
-SECTIONS = ("host", "container", "gpus", "environment", "python", "packages", "torch")
+DEVICE_SECTIONS = ("host", "container", "gpus", "environment")
+SECTIONS = (*DEVICE_SECTIONS, "python", "packages", "torch")
+"""With what a profile's own model, a child process, or what was measured here rests on."""
 PRECISIONS = ("fp32", "bf16", "fp16", "bf16-pure")
 OPTIMIZERS = ("adamw", "adamw-foreach", "adamw-8bit", "adafactor", "sgd", "sgd-momentum")
 TASKS = ("classification", "multi-label", "regression", "causal-lm", "masked-lm")
@@ -81,26 +83,37 @@ def planned_step(
     namespace: argparse.Namespace, snapshot: Snapshot, options: PlanOptions, cards: int = 1
 ) -> Step:
     """Return the model and the step that the command line means, of one of ``cards``. Raises CommandError."""
+    if bool(namespace.profile) == bool(namespace.model):
+        raise CommandError(say("Name a profile, or a model with --model: one of them."), Exit.USAGE)
+    step = _of_profile(namespace, snapshot, options, cards) if namespace.profile else _of_model(namespace.model, snapshot, options, cards)  # fmt: skip
+    return step._replace(request=_changed(step.request, namespace))
+
+
+def _of_model(name: str, snapshot: Snapshot, options: PlanOptions, cards: int) -> Step:
     import msgspec
 
+    from doctor import service
+    from doctor.model_config import NoConfig
+
+    try:
+        step = service.model_step(name, snapshot, options)
+    except NoConfig as error:
+        raise CommandError(error.text, Exit.USAGE) from None
+    return step._replace(request=msgspec.structs.replace(step.request, cards=cards))
+
+
+def _of_profile(namespace: argparse.Namespace, snapshot: Snapshot, options: PlanOptions, cards: int) -> Step:
     from doctor import service
     from doctor.model_config import NoConfig
     from doctor.start_errors import LaunchError
     from runner.profile import ProfileError
 
-    if bool(namespace.profile) == bool(namespace.model):
-        raise CommandError(say("Name a profile, or a model with --model: one of them."), Exit.USAGE)
     try:
-        if namespace.model:
-            step = service.model_step(namespace.model, snapshot, options)
-            step = step._replace(request=msgspec.structs.replace(step.request, cards=cards))
-        else:
-            step = service.profile_step(namespace.profile, namespace.set, snapshot, options.on_cpu, cards)
+        return service.profile_step(namespace.profile, namespace.set, snapshot, options.on_cpu, cards)
     except ProfileError as error:
         raise CommandError("\n  ".join([error.source + ":", *map(say, error.problems)]), Exit.USAGE) from None
     except (LaunchError, NoConfig) as error:
         raise CommandError(error.text, Exit.USAGE) from None
-    return step._replace(request=_changed(step.request, namespace))
 
 
 def _changed(request: MemoryRequest, namespace: argparse.Namespace) -> MemoryRequest:
@@ -115,7 +128,7 @@ def _changed(request: MemoryRequest, namespace: argparse.Namespace) -> MemoryReq
     return msgspec.structs.replace(request, **changes)
 
 
-def examined(python: str | None, facts: Path | None) -> Snapshot:
+def examined(python: str | None, facts: Path | None, sections: tuple[str, ...] = SECTIONS) -> Snapshot:
     from doctor.commands.check import load_or_examine
 
-    return load_or_examine(facts, python, SECTIONS)
+    return load_or_examine(facts, python, sections)

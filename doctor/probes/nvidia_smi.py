@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import subprocess
 import time
+from pathlib import Path
 from typing import IO
 
 from doctor.model import Gpu
@@ -32,8 +32,9 @@ _running: list[subprocess.Popen[bytes]] = []
 
 def find_nvidia_smi(context: Context) -> str | None:
     """Return nvidia-smi on the session's PATH, or where WSL keeps it."""
-    path = os.pathsep.join([context.environ.get("PATH", os.defpath), str(context.path(_WSL))])
-    return shutil.which("nvidia-smi", path=path)
+    folders = [*context.environ.get("PATH", os.defpath).split(os.pathsep), str(context.path(_WSL))]
+    found = (Path(folder, "nvidia-smi") for folder in folders if folder)
+    return next((str(path) for path in found if path.is_file() and os.access(path, os.X_OK)), None)
 
 
 def query_cards(context: Context, executable: str) -> tuple[list[Gpu], str] | None:

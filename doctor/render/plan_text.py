@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from doctor.corrections import Tuned
 from doctor.language import say
-from doctor.memory_plan import MemoryPlan
-from doctor.remedies import Remedy
+from doctor.memory_plan import MemoryPlan, Remedy
 from doctor.render.cards_text import batch_words, cards_lines
 from doctor.render.layout import display_width, human_bytes, indent, pad
 from doctor.render.plan_answer import answers

@@ -12,31 +12,18 @@ if TYPE_CHECKING:
     from doctor.memory_plan import MemoryPlan
     from doctor.model import Snapshot
     from doctor.model_config import FoundConfig
+    from doctor.model_step import Step
     from doctor.plan_options import PlanOptions
-    from doctor.profile_step import Step
     from doctor.tuning import Compared, TunedBatch
     from runner.estimate import MemoryRequest
     from runner.text import Text
 
 
-def model_step(name: str, snapshot: Snapshot | None = None, options: PlanOptions | None = None) -> Step:
-    """Return a model's configuration and a step with it as asked for by default (batch 32, 512 tokens, 16 bits).
+def model_step(name: str, snapshot: Snapshot, options: PlanOptions) -> Step:
+    """Return a model's configuration and a step with it. Raises as :func:`doctor.model_step.step_of_model`."""
+    from doctor.model_step import step_of_model
 
-    Raises:
-        doctor.model_config.NoConfig: the configuration is neither here nor in the table.
-    """
-    from doctor.plan_device import default_precision, device_of
-    from doctor.planning import config_of_model, default_task
-    from doctor.profile_step import Step
-    from runner.estimate import MemoryRequest
-
-    found = config_of_model(name)
-    on_cpu = options is not None and options.on_cpu
-    card = device_of(snapshot, options) if snapshot is not None and options is not None else None
-    precision = default_precision(on_cpu, card)
-    return Step(
-        found, MemoryRequest(config=found.config, task=default_task(found.config), precision=precision)
-    )
+    return step_of_model(name, snapshot, options)
 
 
 def profile_step(
@@ -51,7 +38,7 @@ def profile_step(
 
 def visible_card_count(snapshot: Snapshot) -> int:
     """Return how many cards answer and are left to a process by CUDA_VISIBLE_DEVICES."""
-    from doctor.machine_facts import visible_gpus
+    from doctor.visible_gpus import visible_gpus
 
     return len(visible_gpus(snapshot.facts))
 
@@ -74,6 +61,14 @@ def plan_memory(
     from doctor.probes import Context
 
     return plan_memory(found, request, snapshot, options or PlanOptions(), Context().environ, measured)
+
+
+def has_measurements() -> bool:
+    """Was memory measured here before? A plan then depends on which torch it was measured with."""
+    from doctor.corrections import store_path
+    from doctor.probes import Context
+
+    return store_path(Context().environ).exists()
 
 
 def least_memory(found: FoundConfig) -> Text | None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from doctor.card_sizes import sizes_for
+from doctor.model_step import default_task
 from doctor.named_card import UnknownCard, named_card, not_in_table
 from doctor.plan_device import default_precision
-from doctor.planning import default_task
 from runner.estimate import MemoryRequest, estimate
 from tests.commands.test_plan_command import ROOT, RTX_4090, doctor
 
