@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -86,11 +87,18 @@ class Cluster:
     def stop(self) -> None:
         """End every job and daemon."""
         self.said("scancel", "--user=root", "--signal=KILL")
-        for path in self.folder.glob("*.pid"):
-            try:
-                os.kill(int(path.read_text()), signal.SIGTERM)
-            except (OSError, ValueError):
-                continue  # ended by itself
+        pids = [int(path.read_text()) for path in sorted(self.folder.glob("*.pid"), reverse=True)]
+        for pid in pids:  # the nodes before what they speak to
+            _send(pid, signal.SIGTERM)
+            end = time.monotonic() + 5
+            while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
+                time.sleep(0.1)
+            _send(pid, signal.SIGKILL)
+
+
+def _send(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def _free_ports(count: int) -> list[int]:
