@@ -12,30 +12,33 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from doctor import bench_order
 from doctor.bench_command_levers import NAMES, Outside, outside_levers
-from doctor.bench_records import Comparison, Row
-from doctor.bench_runs import BenchError, OutOfTime, Tell
-from doctor.bench_stats import interval_of
+from doctor.bench_command_pace import Paced, memory_of, pace_of
+from doctor.bench_command_rows import rows_of
+from doctor.bench_cost import BEFORE as BEFORE_NAME
+from doctor.bench_cost import runs_of
+from doctor.bench_order import BenchError, Interleaved, OutOfTime, Tell
+from doctor.bench_records import Comparison
 from doctor.command_run import begin_command
+from doctor.launch import StartedRun
 from doctor.model import Snapshot
-from doctor.prove import last_words
+from doctor.render.layout import human_seconds
 from runner.command_plan import CommandPlan, sealed
-from runner.events import read_events
-from runner.rundir import RunDir
-from runner.text import Text, t
+from runner.text import Param, Text, t
 
 __all__ = ["NAMES", "CommandBenchOptions", "bench_command"]
 
-LEAST_STEPS = 5
 LOOK_EVERY_S = 0.2
 GRACE_S = 20.0
+"""From asking a command to end to ending it."""
+Variant = bench_order.Variant[Outside, Paced]
 
 
 @dataclass(frozen=True)
@@ -45,156 +48,142 @@ class CommandBenchOptions:
     run_s: float = 120.0
     """A run that takes longer is stopped and judged by its steps until then."""
     levers: tuple[str, ...] = ()
+    tries: tuple[str, ...] = ()
+    """``NAME=VALUE``: variables of the user's own choice, each a lever."""
 
 
-class Paced(msgspec.Struct, frozen=True, kw_only=True):
-    """How fast one run was: ``pace`` in steps a second, or in runs a second where its log told no steps."""
-
-    pace: float
-    by_steps: bool
-    steps: int = 0
-
-
-@dataclass
-class Tried:
-    lever: Outside
-    pairs: list[tuple[Paced, Paced]] = field(default_factory=list)
-    failed: Text | None = None
-
-
-class CommandBench:
+class CommandBench(Interleaved[Outside, Paced]):
     """Runs one command again and again, under other variables."""
 
     def __init__(
         self, plan: CommandPlan, snapshot: Snapshot, options: CommandBenchOptions, tell: Tell
     ) -> None:
-        self.plan, self.snapshot, self.options, self.tell = plan, snapshot, options, tell
-        self.before: list[Paced] = []
+        super().__init__(options.pairs, options.minutes, tell)
+        self.plan, self.snapshot, self.run_s = plan, snapshot, options.run_s
         self._folder = Path(tempfile.mkdtemp(prefix="doctor-bench-"))
-        self._deadline = time.monotonic() + 60 * options.minutes
         self._count = 0
 
     def close(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def compare(self, tried: Sequence[Tried]) -> None:
-        """Measure each lever next to a run without it. Raises OutOfTime, KeyboardInterrupt, BenchError."""
-        for number in range(self.options.pairs):
-            for one in [each for each in tried if each.failed is None]:
-                self._pair(one, number)
+    def try_before(self) -> None:
+        """Run the command once as it is, which does not count: whether it can be compared, and for how long a run is worth it.
 
-    def _pair(self, one: Tried, number: int) -> None:
-        found: dict[str, Paced] = {}
-        for name in ("before", one.lever.name) if number % 2 == 0 else (one.lever.name, "before"):
-            paced = self._run(name, one.lever.variables if name != "before" else {}, number)
-            if isinstance(paced, Paced):
-                found[name] = paced
-            elif name == "before":
-                raise BenchError(paced)
-            else:
-                one.failed = paced
-                return
-        before, after = found["before"], found[one.lever.name]
-        self.before.append(before)
-        if before.by_steps == after.by_steps:
-            one.pairs.append((before, after))
+        Raises:
+            BenchError: it fails as it stands, or tells too little.
+            KeyboardInterrupt
+        """
+        begun, found = time.monotonic(), self.run(None)
+        if isinstance(found, Text):
+            raise BenchError(found)
+        if found.worth_s is not None:
+            self.run_s = min(self.run_s, found.worth_s)
+        self.cost.took(BEFORE_NAME, min(self.run_s, time.monotonic() - begun))
 
-    def _run(self, name: str, variables: Mapping[str, str], number: int) -> Paced | Text:
-        if time.monotonic() >= self._deadline:
-            raise OutOfTime
+    def ratio(self, variant: Variant, pair: tuple[Paced, Paced]) -> float:
+        before, after = pair
+        return after.pace / before.pace
+
+    def told(self, measured: Paced, where: dict[str, Param]) -> Text:
+        if measured.by_steps:
+            return t("pair {number} of {pairs}: {name}: {pace} steps/s; about {left} to go", pace=f"{measured.pace:.3g}", **where)  # fmt: skip
+        return t("pair {number} of {pairs}: {name}: {seconds} s; about {left} to go", seconds=f"{1 / measured.pace:.2f}", **where)  # fmt: skip
+
+    def run(self, variant: Variant | None) -> Paced | Text:
+        """Run the command under a variant's variables, until it ends or its time is over; a sentence where that tells nothing."""
         self._count += 1
-        plan = sealed(msgspec.structs.replace(self.plan, environment={**self.plan.environment, **variables}))
         started = begin_command(
-            plan, self.snapshot, self._folder / f"{self._count}-{name}", with_sampler=False
+            self._plan(variant), self.snapshot, self._folder / f"{self._count}", with_sampler=False
         )
-        begun, stopped = time.monotonic(), False
         try:
-            while started.process.poll() is None:
-                time.sleep(LOOK_EVERY_S)
-                if not stopped and time.monotonic() - begun > self.options.run_s:
-                    stopped = True
-                    started.process.send_signal(signal.SIGTERM)
+            stopped, peak_bytes = self._follow(started)
         except BaseException:  # Ctrl-C: the command is ours alone
-            with suppress(ProcessLookupError):
-                started.process.send_signal(signal.SIGTERM)
-                _wait(started.process, GRACE_S)
+            _end(started.process)
             raise
         paced = pace_of(started.run, stopped)
         shutil.rmtree(started.run.path, ignore_errors=True)
-        if isinstance(paced, Paced):
-            shown = f"{paced.pace:.3g}"
-            words = t("pair {number} of {pairs}: {name}: {pace} steps/s", number=number + 1, pairs=self.options.pairs, name=name, pace=shown)  # fmt: skip
-            if not paced.by_steps:
-                words = t("pair {number} of {pairs}: {name}: {seconds} s", number=number + 1, pairs=self.options.pairs, name=name, seconds=f"{1 / paced.pace:.2f}")  # fmt: skip
-            self.tell(words)
-        return paced
+        return paced if isinstance(paced, Text) else msgspec.structs.replace(paced, peak_bytes=peak_bytes)
+
+    def _follow(self, started: StartedRun) -> tuple[bool, int]:
+        """Wait for a run; return whether it was stopped for its time, and the most bytes that one of its processes held."""
+        end, stopped, peak_bytes = time.monotonic() + min(self.run_s, self.time_left_s + GRACE_S), False, 0
+        while started.process.poll() is None:
+            time.sleep(LOOK_EVERY_S)
+            peak_bytes = max(peak_bytes, memory_of(started.run))
+            if not stopped and time.monotonic() > end:
+                stopped = True
+                started.process.send_signal(signal.SIGTERM)  # the supervisor sees to it that it ends
+        return stopped, peak_bytes
+
+    def _plan(self, variant: Variant | None) -> CommandPlan:
+        if variant is None:
+            return sealed(self.plan)
+        kept = {name: value for name, value in self.plan.environment.items() if name not in variant.lever.without}  # fmt: skip
+        return sealed(msgspec.structs.replace(self.plan, environment={**kept, **variant.lever.variables}))
 
 
-def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def pace_of(run: RunDir, stopped: bool) -> Paced | Text:
-    """Return how fast a run was by its own events; a sentence where it failed or told too little."""
-    steps: list[tuple[int, float]] = []
-    finished: dict[str, object] = {}
-    for path in sorted(run.events.glob("*.jsonl")):
-        for event, _ in read_events(path):
-            if event.kind == "step" and event.step:
-                steps.append((event.step, event.t))
-            elif event.kind == "run-finished" and event.source == "log":
-                finished = event.data
-    if not stopped and finished.get("exit_code") != 0:
-        return t("the command ended with status {code}: {words}", code=str(finished.get("exit_code", "?")), words=last_words(run))  # fmt: skip
-    steps.sort(key=lambda one: one[1])
-    kept = steps[len(steps) // 10 :]
-    if len(kept) >= LEAST_STEPS and kept[-1][0] > kept[0][0] and kept[-1][1] > kept[0][1]:
-        return Paced(pace=(kept[-1][0] - kept[0][0]) / (kept[-1][1] - kept[0][1]), by_steps=True, steps=kept[-1][0])  # fmt: skip
-    seconds = finished.get("seconds")
-    if stopped or not isinstance(seconds, (int, float)) or seconds <= 0:
-        return t("the run was stopped after its time and its log told too few steps: give --run-seconds more")
-    return Paced(pace=1 / float(seconds), by_steps=False)
+def _end(supervisor: subprocess.Popen[bytes]) -> None:
+    """Ask the command to end, have it killed where it does not, and leave nothing of it."""
+    for _ in range(2):  # the second request to stop is a supervisor's SIGKILL
+        with suppress(ProcessLookupError):
+            supervisor.send_signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            supervisor.wait(GRACE_S)
+            return
+    supervisor.kill()
+    supervisor.wait()
 
 
 def bench_command(plan: CommandPlan, snapshot: Snapshot, options: CommandBenchOptions, tell: Tell) -> Comparison:  # fmt: skip
-    """Measure each lever that applies. Raises BenchError: the command fails as it stands."""
+    """Measure each lever that applies.
+
+    Raises:
+        BenchError: the command fails as it stands, or tells too little to be compared.
+        KeyboardInterrupt: before anything was measured.
+    """
     begun, load = time.monotonic(), os.getloadavg()[0]
-    levers = [one for one in outside_levers(plan, snapshot.facts, os.environ) if not options.levers or one.name in options.levers]  # fmt: skip
-    tried = [Tried(one) for one in levers if one.skipped is None]
+    levers = outside_levers(plan, snapshot.facts, os.environ, options.tries, huge_pages())
+    if options.levers or options.tries:
+        levers = [one for one in levers if one.name in (*options.levers, *options.tries)]
     bench, stopped = CommandBench(plan, snapshot, options, tell), None
+    bench.variants = [Variant(one) for one in levers if one.skipped is None]
     try:
-        bench.compare(tried)
+        tell(t("first one run that does not count. What the command writes (checkpoints, logs) it writes in every run"))  # fmt: skip
+        bench.try_before()
+        tell(_cost_words(bench))
+        bench.compare(bench.variants)
     except OutOfTime:
         stopped = t("the {minutes} {minutes:minute was|minutes were} over before every pair was measured; --minutes gives it more", minutes=f"{options.minutes:g}")  # fmt: skip
     except KeyboardInterrupt:
         stopped = t("interrupted: what was measured until then is shown")
+    except BenchError as error:
+        if not bench.before:
+            raise
+        tell(error.text)
+        stopped = t("before, which ran at first, failed: what was measured until then is shown")
     finally:
         bench.close()
-    rows = [_row(one) for one in tried]
-    rows += [
-        Row(name=one.name, title=one.title, verdict="skipped", why=one.skipped)
-        for one in levers
-        if one.skipped
-    ]
+    rows = rows_of(bench.variants, [one for one in levers if one.skipped])
     return Comparison(
-        profile=plan.name, device="", model=plan.command, batch_size=0, max_length=0, steps=0, pairs_wanted=options.pairs,
-        rows=rows, is_command=True, seconds=time.monotonic() - begun, stopped=stopped, load_begin=load, load_end=os.getloadavg()[0],
+        profile=plan.name, device="", model=plan.command, batch_size=0, max_length=0, steps=0, pairs_wanted=options.pairs, rows=rows,
+        is_command=True, winners={name: value for row in rows if row.verdict == "faster" for name, value in row.settings.items()},
+        seconds=time.monotonic() - begun, stopped=stopped, load_begin=load, load_end=os.getloadavg()[0], notes=bench.notes,
         by_steps=all(paced.by_steps for paced in bench.before) if bench.before else None,
     )  # fmt: skip
 
 
-def _row(one: Tried) -> Row:
-    lever = one.lever
-    if not one.pairs:
-        why = one.failed or t("not reached")
-        return Row(name=lever.name, title=lever.title, settings=dict(lever.variables), verdict="failed" if one.failed else "skipped", why=why)  # fmt: skip
-    speed = interval_of([after.pace / before.pace for before, after in one.pairs])
-    words = {"more": "faster", "less": "slower"}.get(speed.verdict, speed.verdict)
-    return Row(
-        name=lever.name, title=lever.title, settings=dict(lever.variables), runs=len(one.pairs), speed=speed, verdict=words,  # type: ignore[arg-type]
-        why=lever.changes,
-    )  # fmt: skip
+def huge_pages(path: Path = Path("/sys/kernel/mm/transparent_hugepage/enabled")) -> str:
+    """Return the kernel's mode: always, madvise, never; empty: it cannot be read."""
+    # always [madvise] never
+    try:
+        return path.read_text().partition("[")[2].partition("]")[0]
+    except OSError:
+        return ""
+
+
+def _cost_words(bench: CommandBench) -> Text:
+    left = bench.left(bench.variants)
+    return t("{settings} {settings:setting|settings}, {pairs} {pairs:pair|pairs} each: {runs} {runs:run|runs} of about {each}, {time} in all; at most "
+             "{minutes} {minutes:minute|minutes}. Ctrl-C ends it at any time and shows what was measured",
+             settings=len(bench.variants), pairs=bench.pairs_wanted, runs=runs_of(left), each=human_seconds(bench.cost.of(BEFORE_NAME)),
+             time=human_seconds(bench.cost.left_s(left)), minutes=f"{bench.given_s / 60:g}")  # fmt: skip

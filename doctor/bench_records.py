@@ -30,7 +30,7 @@ class Measured(Record, frozen=True, kw_only=True):
     peak_bytes: int
     """During the steps: of tensors on a GPU, resident in the process on a CPU."""
     peak_is_exact: bool = True
-    """False: this kernel counts the peak from the process's start."""
+    """False: this kernel counts the peak from the process's start, loading the model included."""
 
     @property
     def samples_per_s(self) -> float:
@@ -82,7 +82,15 @@ class Comparison(Record, frozen=True, kw_only=True):
     by_steps: bool | None = None
     """Of a command: compared by the steps that its log told; false: by whole runs."""
     winners: dict[str, Any] = {}
-    """The settings that were proven faster, together."""
+    """The settings that were proven faster, together; of a command: the variables."""
+    change: dict[str, Any] = {}
+    """What of them the profile has not, and what of its own was proven slower, with the value to take instead."""
+    in_profile: list[str] = []
+    """The names of the rows that were proven faster and are the profile's way already."""
+    notes: list[Text] = []
+    """What was otherwise than asked for: smaller micro-batches, pairs taken over from before."""
+    is_kept: bool = False
+    """For a day: the same command takes over what was measured, goes on with what is missing, and writes what it is asked to."""
     seconds: float = 0.0
     stopped: Text | None = None
     """Why it ended before every pair was measured."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from doctor.bench_levers import Changes
 from doctor.bench_records import Loss, Measured, Row
-from doctor.bench_stats import interval_of
+from doctor.bench_stats import Interval, interval_of
 from runner.text import Text
 
 EQUAL = 2e-5
@@ -24,6 +24,10 @@ _VERDICTS: dict[str, Verdict] = {
 }  # fmt: skip
 
 
+def verdict_of(speed: Interval) -> Verdict:
+    return _VERDICTS[speed.verdict]
+
+
 def before_row(title: Text, settings: dict[str, Any], measured: Sequence[Measured]) -> Row:
     return Row(name="before", title=title, settings=settings, verdict="before", loss="equal", **_figures(measured))  # fmt: skip
 
@@ -34,7 +38,7 @@ def variant_row(name: str, title: Text, settings: dict[str, Any], pairs: Sequenc
     cpu = interval_of([_cpu(after, changes) / _cpu(before, changes) for before, after in pairs])
     difference = max(loss_difference(*pair) for pair in pairs)
     return Row(
-        name=name, title=title, settings=settings, speed=speed, cpu=cpu, verdict=_VERDICTS[speed.verdict],
+        name=name, title=title, settings=settings, speed=speed, cpu=cpu, verdict=verdict_of(speed),
         memory_ratio=statistics.median(after.peak_bytes / before.peak_bytes for before, after in pairs),
         loss=loss_word(difference, changes), loss_difference=difference, **_figures([after for _, after in pairs]),
     )  # fmt: skip

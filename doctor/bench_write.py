@@ -1,4 +1,4 @@
-"""The profile with the winners, as a file of its own: what is written is read back and means what was measured."""
+"""The profile with what is to be changed, as a file of its own: what is written is read back and means what was measured."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from runner.profile import Profile, load_profile
 from runner.text import t
 
 
-def write_winners(source: Path, overrides: Sequence[str], winners: dict[str, Any], target: Path) -> None:
-    """Write ``source`` with ``overrides`` and ``winners`` laid over it.
+def write_changed(source: Path, overrides: Sequence[str], change: dict[str, Any], target: Path) -> None:
+    """Write ``source`` with ``overrides`` and ``change`` laid over it; every other line stays as it is.
 
     Raises:
         LaunchError: the file is there already, or the profile is written in a way that cannot be changed line by line.
@@ -23,8 +23,8 @@ def write_winners(source: Path, overrides: Sequence[str], winners: dict[str, Any
     """
     if target.exists():
         raise LaunchError(t("{path} is there already: give --write another name", path=str(target)))
-    wanted = with_settings(load_profile(source, overrides), winners)
-    text = with_keys(source.read_text("utf-8"), {**_given(overrides), **_paths(wanted, source, overrides), **winners})  # fmt: skip
+    wanted = with_settings(load_profile(source, overrides), change)
+    text = with_keys(source.read_text("utf-8"), {**_given(overrides), **_paths(wanted, source, target), **change})  # fmt: skip
     beside = target.with_name(target.name + ".checked.toml")
     write_whole(beside, text.encode(), 0o644)
     try:
@@ -34,7 +34,7 @@ def write_winners(source: Path, overrides: Sequence[str], winners: dict[str, Any
     if not same:
         beside.unlink()
         raise LaunchError(t("{path} cannot be changed line by line; set these yourself: {settings}", path=str(source),
-                            settings=", ".join(f"{key} = {value}" for key, value in winners.items())))  # fmt: skip
+                            settings=", ".join(f"{key} = {value}" for key, value in change.items())))  # fmt: skip
     beside.rename(target)
 
 
@@ -46,10 +46,13 @@ def _given(overrides: Sequence[str]) -> dict[str, Any]:
     return {f"{section}.{name}": value for section, part in tree.values.items() for name, value in part.items()}  # fmt: skip
 
 
-def _paths(profile: Profile, source: Path, overrides: Sequence[str]) -> dict[str, Any]:
+def _paths(profile: Profile, source: Path, target: Path) -> dict[str, Any]:
     """Return the profile's paths as they were resolved: a file elsewhere must still find them."""
-    found: dict[str, Any] = {}
-    for key, value in (("data.train", profile.data.train), ("data.eval", profile.data.eval), ("model.path", profile.model.path)):  # fmt: skip
-        if value:
-            found[key] = value
-    return found
+    if source.resolve().parent == target.resolve().parent:
+        return {}
+    paths = {
+        "data.train": profile.data.train,
+        "data.eval": profile.data.eval,
+        "model.path": profile.model.path,
+    }
+    return {key: value for key, value in paths.items() if value}

@@ -7,15 +7,28 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from doctor.bench_levers import BEFORE, Changes, Lever, Settings, combined, levers_of, with_settings
-from doctor.bench_records import Comparison, Row
-from doctor.bench_rows import before_row, variant_row
-from doctor.bench_runs import Bench, BenchOptions, OutOfTime, Tell, Variant
+from doctor.bench_advice import change, has, own_settings
+from doctor.bench_cost import BEFORE as BEFORE_NAME
+from doctor.bench_cost import runs_of
+from doctor.bench_journal import Journal, journal_path
+from doctor.bench_levers import Lever, combined, levers_of, with_settings
+from doctor.bench_order import BenchError, OutOfTime, Tell
+from doctor.bench_records import Comparison
+from doctor.bench_runs import (
+    Bench,
+    BenchOptions,
+    Variant,
+    steps_worth,
+)
+from doctor.bench_variants import changed_beside_itself, choose, itself, joined, losers, rows_of, winners
 from doctor.launch import LaunchError
 from doctor.model import Snapshot
+from doctor.prove import place_of
+from doctor.render.layout import human_seconds
 from doctor.running import plan_run
-from runner.plan import MachineFacts, make_plan
+from runner.plan import Plan, make_plan
 from runner.profile import ModelSection, Profile
 from runner.text import Text, t
 
@@ -29,54 +42,101 @@ def short(profile: Profile, steps: int) -> Profile:
     rows = steps * profile.train.batch_size
     return with_settings(profile, {
         "data.train_limit": rows, "data.eval_limit": EVAL_ROWS, "train.epochs": 1, "train.steps": None,
-        "train.evaluate_every": "end", "train.checkpoint_every": "end", "train.trackers": [], "train.patience": None,
+        "train.evaluate_every": "end", "train.checkpoint_every": "end", "train.trackers": [], "train.patience": None, "train.non_finite": "halt",
     })  # fmt: skip
 
 
-def bench_profile(
-    profile: Profile,
-    machine: MachineFacts,
-    snapshot: Snapshot,
-    python: str,
-    options: BenchOptions,
-    tell: Tell,
-) -> Comparison:
-    """Measure each lever alone, then those that were proven faster together, against *before*.
+def bench_profile(plan: Plan, snapshot: Snapshot, python: str, options: BenchOptions, tell: Tell) -> Comparison:  # fmt: skip
+    """Measure each lever alone, then what is to be changed and those that were proven faster together, against *before*.
 
     Raises:
         BenchError: *before* cannot be trained here.
+        KeyboardInterrupt: before anything was measured.
     """
     begun, load = time.monotonic(), os.getloadavg()[0]
-    plan = make_plan(profile, machine, "")
-    levers = levers_of(profile, machine, plan.settings.micro_batch_size, _has_compiler())
-    chosen, skipped = choose(levers, options.levers)
-    bench = Bench(short(profile, options.steps), machine, snapshot, python, options, tell)
-    bench.variants = [Variant(lever) for lever in [*chosen, *([] if options.levers else [_itself(profile)])]]
-    stopped = None
+    journal = Journal(journal_path(plan.profile, place_of(snapshot, plan), os.environ), tell)
+    if options.anew:
+        journal.forget()
+    bench = Bench(plan.profile, plan.machine, snapshot, python, options, journal, tell)
     try:
-        bench.deadline = begun + 60 * options.minutes * (1 - TOGETHER_SHARE)
-        stopped = _until(bench, bench.variants, options)
-        bench.deadline = begun + 60 * options.minutes
-        if not isinstance(stopped, _Interrupted):
-            stopped = _rest_of_the_time(bench, options) or (stopped if bench.is_unfinished else None)
+        skipped = _make_ready(bench, plan)
+        bench.deadline = bench.end - 60 * options.minutes * TOGETHER_SHARE
+        stopped = _until(bench, bench.variants)
+        bench.deadline = bench.end
+        if not isinstance(stopped, _Broken):
+            stopped = _rest_of_the_time(bench, plan) or (stopped if bench.is_unfinished else None)
+    except OutOfTime:
+        raise BenchError(t("one run of before alone took all the time: --minutes gives it more")) from None
     finally:
         bench.close()
+    own, won, profile = own_settings(plan), winners(bench.variants), plan.profile
     return Comparison(
-        profile=profile.run.name, device=machine.gpu_name or machine.device, model=_model_name(profile.model),
-        batch_size=profile.train.batch_size, max_length=profile.train.max_length, steps=options.steps,
-        pairs_wanted=options.pairs, rows=_rows(bench, skipped), winners=combined(winners(bench.variants)),
-        seconds=time.monotonic() - begun, stopped=stopped.text if stopped else None,
-        load_begin=load, load_end=os.getloadavg()[0],
+        profile=profile.run.name, device=plan.machine.gpu_name or plan.machine.device, model=_model_name(profile.model),
+        batch_size=profile.train.batch_size, max_length=profile.train.max_length, steps=bench.steps, pairs_wanted=options.pairs,
+        rows=rows_of(bench.before, bench.variants, skipped), winners=combined(won), change=change(own, won, losers(bench.variants)),
+        in_profile=[lever.name for lever in won if has(own, lever.settings)], notes=bench.notes,
+        is_kept=journal.keeps, seconds=time.monotonic() - begun,
+        stopped=stopped.text if stopped else None, load_begin=load, load_end=os.getloadavg()[0],
     )  # fmt: skip
 
 
-def _rest_of_the_time(bench: Bench, options: BenchOptions) -> _Stopped | None:
-    """Measure what won together; where nothing is to be put together, go on with what has too few pairs."""
-    together = _together(bench.variants)
-    if together is None:
-        return _until(bench, bench.variants, options)
-    bench.variants.append(together)
-    return _until(bench, [together], options)
+def _make_ready(bench: Bench, plan: Plan) -> list[Lever]:
+    """Try *before*, settle how many steps a run has, and what is to be measured; return the levers that are not."""
+    options, begun = bench.options, time.monotonic()
+    bench.tell(t("first one run of before that does not count: it makes the token ids and tells how long a run takes"))  # fmt: skip
+    bench.profile = short(bench.profile, bench.steps)
+    tried = bench.fit_before()
+    bench.steps = bench.known_steps or steps_worth(tried)
+    bench.profile = short(bench.profile, bench.steps)
+    bench.cost.took(BEFORE_NAME, time.monotonic() - begun + tried.wall_s * (bench.steps / tried.windows - 1))
+    size = make_plan(bench.profile, bench.machine, "").settings.micro_batch_size
+    chosen, skipped = choose(levers_of(plan.profile, bench.machine, size, _has_compiler()), options.levers)
+    bench.variants = [Variant(lever) for lever in [*chosen, *([] if options.levers else [itself(plan.profile)])]]  # fmt: skip
+    _take_over(bench)
+    if bench.is_unfinished:
+        bench.tell(_cost_words(bench))
+    return skipped
+
+
+def _take_over(bench: Bench) -> None:
+    """Take the pairs of an earlier comparison, and say how many."""
+    for one in bench.variants:
+        bench.take_over(one)
+    if count := sum(len(one.pairs) for one in bench.variants):
+        bench.notes.append(t("{count} {count:pair was|pairs were} measured before by the same command, and are taken over; --anew measures all again", count=count))  # fmt: skip
+        bench.tell(bench.notes[-1])
+
+
+def _cost_words(bench: Bench) -> Text:
+    """Say what is to come before it comes: how many runs, and how long they take by the one that was made."""
+    left, options = bench.left(bench.variants), bench.options
+    expected_s = bench.cost.left_s(left)
+    figures: dict[str, Any] = {
+        "settings": len(bench.variants), "pairs": options.pairs, "runs": runs_of(left), "each": human_seconds(bench.cost.of(BEFORE_NAME)),
+        "time": human_seconds(expected_s), "minutes": f"{options.minutes:g}",
+    }  # fmt: skip
+    if expected_s <= bench.time_left_s:
+        return t("{settings} {settings:setting|settings}, {pairs} {pairs:pair|pairs} each: {runs} {runs:run|runs} of about {each}, {time} in all. "
+                 "Ctrl-C ends it at any time and shows what was measured", **figures)  # fmt: skip
+    return t("{settings} {settings:setting|settings}, {pairs} {pairs:pair|pairs} each: {runs} {runs:run|runs} of about {each} take {time}, more than the {minutes} "
+             "{minutes:minute|minutes} given: the fastest get their pairs first; --levers measures fewer, --minutes gives more. Ctrl-C ends it at any time and shows what was measured", **figures)  # fmt: skip
+
+
+def _rest_of_the_time(bench: Bench, plan: Plan) -> _Stopped | None:
+    """Measure what is to be changed in the profile next to the profile as it stands, and what won together next to *before*;
+    where there is neither, go on with what has too few pairs."""
+    turns = [changed_beside_itself(bench.variants, own_settings(plan)), joined(bench.variants)]
+    if not any(turns):
+        return _until(bench, bench.variants)
+    stopped = None
+    for turn in filter(None, turns):
+        for one in turn:
+            bench.take_over(one)
+        bench.variants += turn
+        stopped = _until(bench, turn)
+        if isinstance(stopped, _Broken):
+            break
+    return stopped
 
 
 @dataclass(frozen=True)
@@ -84,79 +144,21 @@ class _Stopped:
     text: Text
 
 
-class _Interrupted(_Stopped):
-    """By hand: nothing more is begun."""
+class _Broken(_Stopped):
+    """By hand, or before failed: nothing more is begun."""
 
 
-def _until(bench: Bench, variants: Sequence[Variant], options: BenchOptions) -> _Stopped | None:
+def _until(bench: Bench, variants: Sequence[Variant]) -> _Stopped | None:
     try:
         bench.compare(variants)
     except OutOfTime:
-        return _Stopped(t("the {minutes} {minutes:minute was|minutes were} over before every pair was measured; --minutes gives it more", minutes=f"{options.minutes:g}"))  # fmt: skip
+        return _Stopped(t("the {minutes} {minutes:minute was|minutes were} over before every pair was measured; --minutes gives it more", minutes=f"{bench.options.minutes:g}"))  # fmt: skip
     except KeyboardInterrupt:
-        return _Interrupted(t("interrupted: what was measured until then is shown"))
+        return _Broken(t("interrupted: what was measured until then is shown"))
+    except BenchError as error:
+        bench.tell(error.text)
+        return _Broken(t("before, which could be trained at first, failed: what was measured until then is shown"))  # fmt: skip
     return None
-
-
-def choose(levers: Sequence[Lever], names: Sequence[str]) -> tuple[list[Lever], list[Lever]]:
-    """Return the levers to measure and those to skip; one that is asked for is measured wherever it can be."""
-    if not names:
-        return [one for one in levers if one.skipped is None], [
-            one for one in levers if one.skipped is not None
-        ]
-    asked = [one for one in levers if one.name in names]
-    return [one for one in asked if one.is_possible], [one for one in asked if not one.is_possible]
-
-
-def winners(variants: Sequence[Variant]) -> list[Lever]:
-    """Return the levers for speed that were proven faster and whose loss is what it should be."""
-    found = []
-    for one in variants:
-        if one.lever.is_for != "speed" or not one.pairs or one.lever.name in ("together", "itself"):
-            continue
-        row = variant_row(one.lever.name, one.lever.title, {}, one.pairs, one.lever.changes)
-        if row.verdict == "faster" and row.loss != "differs":
-            found.append(one.lever)
-    return found
-
-
-def _together(variants: Sequence[Variant]) -> Variant | None:
-    won = winners(variants)
-    if len(won) < 2:
-        return None
-    kinds = {lever.changes for lever in won}
-    changes: Changes = "rows" if "rows" in kinds else "rounding" if "rounding" in kinds else "nothing"
-    return Variant(
-        Lever(name="together", title=t("what was proven faster, together"), settings=combined(won), changes=changes)
-    )  # fmt: skip
-
-
-def _itself(profile: Profile) -> Lever:
-    """The profile as it stands, as a lever over *before*."""
-    settings: Settings = {}
-    for key in BEFORE:
-        section, _, name = key.partition(".")
-        settings[key] = getattr(getattr(profile, section), name)
-    settings["train.memory_probe"] = False
-    if settings["train.compile"] == "auto":
-        settings["train.compile"] = False
-    changes: Changes = "rows" if profile.train.packing else "rounding"
-    return Lever(name="itself", title=t("the profile as it stands"), settings=settings, changes=changes, is_for="contrast")  # fmt: skip
-
-
-def _rows(bench: Bench, skipped: Sequence[Lever]) -> list[Row]:
-    rows = []
-    if bench.before:
-        rows.append(before_row(t("every sample padded to max_length, in plain order, fp32, plain AdamW"), BEFORE, bench.before))  # fmt: skip
-    for one in bench.variants:
-        lever = one.lever
-        if one.pairs:
-            rows.append(variant_row(lever.name, lever.title, lever.settings, one.pairs, lever.changes))
-        else:
-            why = one.failed or t("not reached")
-            rows.append(Row(name=lever.name, title=lever.title, verdict="failed" if one.failed else "skipped", why=why))  # fmt: skip
-    rows += [Row(name=one.name, title=one.title, verdict="skipped", why=one.skipped) for one in skipped]
-    return rows
 
 
 def _has_compiler() -> bool:
@@ -181,5 +183,4 @@ def bench_named(
         raise LaunchError(t("no Python was found to train with; name one with --python PATH"))
     if planned.missing:
         raise LaunchError(planned.missing[0])
-    machine = planned.plan.machine
-    return bench_profile(planned.plan.profile, machine, snapshot, planned.python, options, tell)
+    return bench_profile(planned.plan, planned.snapshot, planned.python, options, tell)

@@ -12,6 +12,8 @@ from typing import Any
 
 # [train]   |   [model.files]
 _TABLE = re.compile(r"^\s*\[(?P<name>[^\[\]]+)\]\s*(?:#.*)?$")
+# precision = "auto"  # as the card can   ->   the comment; a value over several lines has none
+_COMMENT = re.compile(r"""^[^=]*=\s*(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^"'#])*(?P<comment>(?<=\s)\#.*)$""")
 
 
 def with_keys(text: str, settings: Mapping[str, Any]) -> str:
@@ -28,13 +30,20 @@ def _with_key(lines: Sequence[str], section: str, name: str, value: Any) -> list
     line = [] if value is None else [f"{name} = {toml_value(value)}"]
     if begin is None:
         return [*lines, "", f"[{section}]", *line] if line else list(lines)
-    key = re.compile(rf"^\s*{re.escape(name)}\s*=")  # precision = "auto"  # as the card can
+    key = re.compile(rf"^(?P<indent>\s*){re.escape(name)}\s*=")  # precision = "auto"  # as the card can
     for index in range(begin, end):
-        if key.match(lines[index]):
-            return [*lines[:index], *line, *lines[index + 1 :]]
+        if match := key.match(lines[index]):
+            kept = [match["indent"] + one + _comment(lines[index]) for one in line]
+            return [*lines[:index], *kept, *lines[index + 1 :]]
     while end > begin and not lines[end - 1].strip():
         end -= 1
     return [*lines[:end], *line, *lines[end:]]
+
+
+def _comment(line: str) -> str:
+    """Return the comment that a line ends with, and the blanks before it; nothing where there is none."""
+    match = _COMMENT.match(line)
+    return line[len(line[: match.start("comment")].rstrip()) :] if match else ""
 
 
 def _section(lines: Sequence[str], section: str) -> tuple[int | None, int]:

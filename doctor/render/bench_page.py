@@ -8,7 +8,7 @@ from html import escape
 
 from doctor.bench_records import Comparison, Row
 from doctor.language import say
-from doctor.render.bench_text import bench_lines, cells
+from doctor.render.bench_text import bench_lines, cells, meanings
 from doctor.render.page_parts import STYLE, html_table
 from runner.text import t
 
@@ -22,7 +22,8 @@ def bench_page(found: Comparison) -> str:
     return "\n".join([
         f'<!doctype html><html><head><meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style></head><body>',
         f"<h1>{escape(title)}</h1>", f"<figure>{interval_svg(found.rows)}</figure>", *_table(found),
-        "<pre style='white-space:pre-wrap'>", escape("\n".join(bench_lines(found, 100))), "</pre></body></html>",
+        "<pre style='white-space:pre-wrap'>", escape("\n".join(bench_lines(found, 100))), "</pre>",
+        f"<h2>{escape(say('What the names mean'))}</h2><ul>", *(f"<li>{escape(line)}</li>" for line in meanings(found)), "</ul></body></html>",
     ])  # fmt: skip
 
 

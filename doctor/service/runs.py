@@ -153,7 +153,7 @@ def bench(
 
     Raises:
         doctor.launch.LaunchError: there is no such profile, no interpreter, or something it needs is missing.
-        doctor.bench_runs.BenchError: the profile cannot be trained here.
+        doctor.bench_order.BenchError: the profile cannot be trained here.
         runner.profile.ProfileError: with every mistake of the profile.
     """
     from doctor.benching import bench_named
@@ -171,7 +171,7 @@ def bench_command(
 
     Raises:
         doctor.launch.LaunchError: there is no such program.
-        doctor.bench_runs.BenchError: the command fails as it stands.
+        doctor.bench_order.BenchError: the command fails as it stands.
     """
     from doctor.bench_command import bench_command
     from doctor.command_run import CommandOptions
@@ -180,12 +180,12 @@ def bench_command(
     return bench_command(plan, snapshot, options, tell)
 
 
-def write_winners(profile: str, overrides: Sequence[str], winners: dict[str, Any], target: Path) -> None:
-    """Write a profile with settings that were proven faster. Raises doctor.launch.LaunchError, OSError."""
-    from doctor.bench_write import write_winners
+def write_changed(profile: str, overrides: Sequence[str], change: dict[str, Any], target: Path) -> None:
+    """Write a profile with what a comparison would change in it. Raises doctor.launch.LaunchError, OSError."""
+    from doctor.bench_write import write_changed
     from doctor.running import find_profile
 
-    write_winners(find_profile(profile), overrides, winners, target)
+    write_changed(find_profile(profile), overrides, change, target)
 
 
 def cancel_on_finish(run: RunDir) -> None:

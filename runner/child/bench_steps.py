@@ -5,8 +5,9 @@ dropout over the same first samples gives a loss and a gradient norm that equal 
 middle and the smallest micro-batch go through once, so that kernels, allocator and compiler have seen every length.
 """
 
-import json
+import math
 import os
+import resource
 import sys
 import time
 from typing import Any
@@ -23,17 +24,48 @@ def main(path: str) -> int:
     ]
     from pathlib import Path
 
+    import msgspec
+
+    from runner.rundir import RunDir
+
+    run = RunDir(Path(path))
+    (run.path / "bench.json").write_bytes(msgspec.json.encode(answer(run)))
+    return 0
+
+
+def answer(run: Any) -> dict[str, Any]:
+    """Return the figures, or why there are none where that is known: memory was short, a number was none."""
+    from runner.nonfinite import NonFiniteError
+    from runner.recovery import out_of_memory_words
+    from runner.text import t
+
+    try:
+        figures = measured(run)
+    except NonFiniteError as error:
+        return {"refused": {"why": error.text}}
+    except (RuntimeError, MemoryError) as error:
+        words = out_of_memory_words(error)
+        if not words:
+            raise
+        return {"refused": {"why": t("out of memory ({why})", why=words), "memory_short": True}}
+    if not math.isfinite(figures["loss"]) or not math.isfinite(figures["grad_norm"]):
+        return {"refused": {"why": t("the loss of the first samples is {loss}, its gradient norm {norm}",
+                                     loss=str(figures["loss"]), norm=str(figures["grad_norm"]))}}  # fmt: skip
+    return {"measured": figures}
+
+
+def measured(run: Any) -> dict[str, Any]:
+    """Train the plan's one epoch and return what that took. Raises what training raises."""
     import torch
 
     from runner.child import memory_guard
     from runner.events import EventWriter
     from runner.journal import Journal
     from runner.plan import decode_plan
-    from runner.rundir import RunDir
+    from runner.proof import Proof
     from runner.signals import StopRequest
     from runner.trainer import Trainer
 
-    run = RunDir(Path(path))
     plan = decode_plan(run.plan.read_bytes())
     run.events.mkdir(exist_ok=True)
     bench: Any = Trainer(
@@ -42,8 +74,6 @@ def main(path: str) -> int:
     if bench.settings.compile:
         bench.engine.compile()
     bench.engine.model.train()
-    from runner.proof import Proof
-
     bench.proof, bench.memory = Proof(plan, run, bench.engine.bare_model), None
     loss, norm = same_loss(bench)
     warm_up_s = warm_up(bench)
@@ -61,13 +91,22 @@ def main(path: str) -> int:
     wall_s = time.perf_counter() - begun
     stream.close()  # workers that ended have their CPU seconds counted
     cpu_s = cpu_seconds() - cpu_begun
-    (run.path / "bench.json").write_text(json.dumps({
+    return {
         "wall_s": wall_s, "cpu_s": cpu_s, "windows": len(windows), "warm_up_s": warm_up_s,
         "loss": loss, "grad_norm": norm, **trained(run),
-        "peak_bytes": torch.cuda.max_memory_allocated() if on_card else memory_guard.status_bytes("VmHWM"),
+        "peak_bytes": torch.cuda.max_memory_allocated() if on_card else most_held(),
         "peak_is_exact": on_card or counts_from_here,
-    }))  # fmt: skip
-    return 0
+    }  # fmt: skip
+
+
+def most_held() -> int:
+    """Return the most bytes this process held; where the kernel keeps no high-water mark, the C library's."""
+    from runner.child import memory_guard
+
+    try:
+        return memory_guard.status_bytes("VmHWM")
+    except LookupError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def cpu_seconds() -> float:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from doctor import service
+from doctor.bench_journal import Journal
 from doctor.bench_levers import Lever
+from doctor.bench_order import OutOfTime
 from doctor.bench_records import Measured
-from doctor.bench_runs import Bench, BenchOptions, OutOfTime, Variant
+from doctor.bench_runs import Bench, BenchOptions, Variant
 from runner.plan import MachineFacts
 from runner.profile import load_profile
 from runner.text import t
@@ -33,7 +34,7 @@ class Played(Bench):
     runs = 10**9
     log: list[str]
 
-    def measure(self, settings: Any, variant: Variant | None, number: int) -> Measured:
+    def measure(self, variant: Variant | None, number: int) -> Measured:
         if len(self.log) >= self.runs:
             raise OutOfTime
         name = variant.lever.name if variant else "before"
@@ -46,7 +47,7 @@ def bench(tmp_path: Path) -> Iterator[Played]:
     (tmp_path / "tiny.toml").write_text(PROFILE)
     (tmp_path / "rows.csv").write_text("text,label\na,0\n")
     snapshot = service.load(Path(__file__).parent.parent / "machines/healthy-4090-runpod.json")
-    played = Played(load_profile(tmp_path / "tiny.toml"), MachineFacts(device="cpu"), snapshot, "python", BenchOptions(), print)  # fmt: skip
+    played = Played(load_profile(tmp_path / "tiny.toml"), MachineFacts(device="cpu"), snapshot, "python", BenchOptions(), Journal(tmp_path / "kept.jsonl", print), print)  # fmt: skip
     played.log = []
     played.variants = [
         Variant(Lever(name=name, title=t("a setting"), settings={})) for name in SPEEDS if name != "before"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from doctor.bench_write import write_winners
+from doctor.bench_write import write_changed
 from doctor.launch import LaunchError
 from doctor.profile_edit import with_keys
 from runner.profile import load_profile
@@ -62,14 +62,35 @@ def test_the_written_profile_is_the_measured_one_wherever_it_lies(tmp_path: Path
     source, target = tmp_path / "p.toml", tmp_path / "elsewhere" / "fast.toml"
     source.write_text(PROFILE)
     target.parent.mkdir()
-    write_winners(source, ["train.lr=2e-3"], {"train.precision": "bf16", "train.workers": 2}, target)
+    write_changed(source, ["train.lr=2e-3"], {"train.precision": "bf16", "train.workers": 2}, target)
     found = load_profile(target)
     assert (found.train.precision, found.train.workers, found.train.lr) == ("bf16", 2, 2e-3)
     assert found.data.train == load_profile(source).data.train
     assert [path.name for path in target.parent.iterdir()] == ["fast.toml"]
 
 
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ('precision = "auto"  # as the card can', 'precision = "bf16"  # as the card can'),
+        ('  precision = "a#b" # why', '  precision = "bf16" # why'),
+        ("precision = 'auto'", 'precision = "bf16"'),
+    ],
+    ids=["comment", "a number sign in the value, and an indent", "no comment"],
+)
+def test_the_comment_and_the_indent_of_a_changed_line_stay(line: str, written: str) -> None:
+    assert with_keys(f"[train]\n{line}\n", {"train.precision": "bf16"}) == f"[train]\n{written}\n"
+
+
+def test_beside_its_source_a_written_profile_keeps_every_other_line(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("text,label\na,0\nb,1\n")
+    (tmp_path / "p.toml").write_text(PROFILE)
+    write_changed(tmp_path / "p.toml", [], {"train.precision": "bf16"}, tmp_path / "q.toml")
+    before, after = PROFILE.splitlines(), (tmp_path / "q.toml").read_text().splitlines()
+    assert [line for line in before if line not in after] == ['precision = "fp32"']
+
+
 def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_text(PROFILE)
     with pytest.raises(LaunchError, match="another name"):
-        write_winners(tmp_path / "p.toml", [], {"train.workers": 2}, tmp_path / "p.toml")
+        write_changed(tmp_path / "p.toml", [], {"train.workers": 2}, tmp_path / "p.toml")

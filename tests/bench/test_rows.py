@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from doctor.bench_levers import BEFORE, NAMES, levers_of, with_settings
 from doctor.bench_records import Comparison, Measured, Row
 from doctor.bench_rows import before_row, variant_row
 from doctor.bench_runs import Variant
-from doctor.benching import choose, winners
+from doctor.bench_variants import choose, winners
 from doctor.render.bench_page import bench_page
 from doctor.render.bench_text import bench_lines
 from doctor.render.layout import display_width
@@ -111,15 +112,16 @@ def test_every_levers_settings_make_a_plan(machine: MachineFacts) -> None:
             assert getattr(getattr(changed, section), name) == value
 
 
-def comparison(**changes: Any) -> Comparison:
+def comparison(more: Sequence[Row] = (), **changes: Any) -> Comparison:
     rows = [
+        *more,
         before_row(t("every sample padded to max_length, in plain order, fp32, plain AdamW"), BEFORE, [measured()] * 3),
         variant_row("bucketing", t("batches of like length, padded to the longest"), {"train.bucketing": True}, [(measured(), measured(4.0 + n / 100)) for n in range(6)], "nothing"),
         variant_row("checkpointing", t("gradient checkpointing: memory for time"), {}, [(measured(), measured(13.0 + n / 10, loss=0.9)) for n in range(6)], "nothing"),
         Row(name="pinning", title=t("page-locked batches"), verdict="skipped", why=t("page-locked memory is for copies to a GPU, and there is none here")),
     ]  # fmt: skip
     return Comparison(profile="p", device="cpu", model="a/b", batch_size=16, max_length=512, steps=8, pairs_wanted=6, rows=rows,
-                      winners={"train.bucketing": True}, load_begin=0.1, load_end=0.2, **changes)  # fmt: skip
+                      **{"load_begin": 0.1, "load_end": 0.2, **changes})  # fmt: skip
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -136,6 +138,26 @@ def test_the_table_fits_80_columns_and_says_what_was_skipped_and_what_is_wrong(
     assert max(map(display_width, lines)) <= 80
     text = "\n".join(lines)
     assert "x2.48" in text and "pinning" in text and "29% !" in text
+
+
+def test_the_whole_answer_of_a_profile_fits_one_screen_and_begins_with_what_to_do() -> None:
+    names = ("padding", "fused", "workers", "attention", "accumulation", "itself")
+    more = [variant_row(name, t("x"), {}, [(measured(), measured(9.0 + n / 10)) for n in range(6)], "nothing") for name in names]  # fmt: skip
+    lines = list(bench_lines(comparison(more, change={"train.bucketing": True}), 80))
+    assert len(lines) <= 24
+    assert any("Change in this profile" in line for line in lines[:5])
+
+
+def test_the_json_is_what_its_schema_says() -> None:
+    import jsonschema
+    import msgspec
+
+    told = msgspec.json.decode(
+        msgspec.json.encode(comparison(notes=[t("a note")], change={"train.workers": 2}))
+    )
+    jsonschema.validate(told, msgspec.json.schema(Comparison))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**told, "rows": "none"}, msgspec.json.schema(Comparison))
 
 
 def test_the_page_has_the_plot_and_every_measured_row() -> None:
