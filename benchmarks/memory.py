@@ -90,13 +90,16 @@ def take_really(argument: str) -> None:
 
 def _train(torch: Any, transformers: Any, ours: Any, request: dict[str, Any]) -> None:
     """Two whole updates, written out: nothing of the tracker takes part."""
+    from runner.blocked_attention import attention_in_blocks
+
     model = ours.make_model(torch, transformers, request)
     optimizer = ours.make_optimizer(torch, model, request)
     batch = ours.make_batch(torch, request, request["batch_sizes"][0])
     for _ in range(2):
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=request["precision"] == "bf16"):
-            loss = model(**batch).loss
-        loss.backward()
+        with attention_in_blocks():
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=request["precision"] == "bf16"):
+                loss = model(**batch).loss
+            loss.backward()
         del loss
         optimizer.step()
         optimizer.zero_grad()

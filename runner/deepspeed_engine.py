@@ -49,7 +49,8 @@ class ZeroEngine(Engine):
 
     def backward(self, loss: torch.Tensor) -> None:
         summed = loss * self.placed.processes  # it takes the mean over the ranks where a sum is wanted
-        self.model.backward(self.scaler.scale(summed))
+        with self.attention():
+            self.model.backward(self.scaler.scale(summed))
 
     def gradient_norm(self, optimizer: Any, clip_norm: float) -> torch.Tensor:
         """Unscale the gradients, clip them together and return their norm before that."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from runner.blocked_attention import attention_in_blocks
 from runner.choices import Settings
 from runner.parallel import keeping_gradients, replicated
 from runner.placement import Placed
@@ -80,6 +81,12 @@ class Engine:
         )
         return context
 
+    def attention(self) -> contextlib.AbstractContextManager[Any]:
+        """For forward and backward passes: what computes attention where torch has no kernel for it. Compiled code has its own."""
+        if self.device.type != "cpu" or self._compiles:
+            return contextlib.nullcontext()
+        return attention_in_blocks()
+
     def to_device(self, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         return {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
 
@@ -91,7 +98,7 @@ class Engine:
             # transformers parts packed texts by their positions, but only without a mask and without a cache.
             del inputs["attention_mask"]
             inputs["use_cache"] = False
-        with self.autocast():
+        with self.autocast(), self.attention():
             return self.model(**inputs).logits  # type: ignore[no-any-return,unused-ignore]
 
     def keeping_gradients(self) -> contextlib.AbstractContextManager[Any]:
@@ -110,7 +117,8 @@ class Engine:
     def backward(self, loss: torch.Tensor) -> None:
         if self.placed.strategy == "fsdp":
             loss = loss * self.placed.processes  # it takes the mean over the ranks where a sum is wanted
-        self.scaler.scale(loss).backward()
+        with self.attention():
+            self.scaler.scale(loss).backward()
 
     def gradient_norm(self, optimizer: Any, clip_norm: float) -> torch.Tensor:
         """Unscale the gradients once, clip them together, and return their norm before clipping."""

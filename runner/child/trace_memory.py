@@ -56,11 +56,12 @@ def steps(torch: Any, tracker: Tracker, request: Dict[str, Any], model: Any, bat
     optimizer.zero_grad()
     for _ in range(2 if request["accumulation"] > 1 else 1):
         tracker.begin("forward")
-        with torch.autocast("cpu", dtype=torch.bfloat16) if low else contextlib.nullcontext():
-            loss = model(**batch).loss
-        tracker.after_forward_bytes = tracker.live_bytes
-        tracker.begin("backward")
-        loss.backward()
+        with as_the_runner_attends(torch, request["device"]):
+            with torch.autocast("cpu", dtype=torch.bfloat16) if low else contextlib.nullcontext():
+                loss = model(**batch).loss
+            tracker.after_forward_bytes = tracker.live_bytes
+            tracker.begin("backward")
+            loss.backward()
         del loss
     tracker.begin("optimizer")
     optimizer.step()
@@ -108,7 +109,7 @@ def walk(request: Dict[str, Any], size: int) -> Dict[str, Any]:
     low = request["precision"] in ("bf16", "fp16")
     fake = contextlib.nullcontext() if real else importlib.import_module("torch._subclasses").FakeTensorMode()
     kernels = as_on_cuda(torch, low) if on_cuda else contextlib.nullcontext()
-    with fake, tracking(torch, tracker), kernels, as_the_runner_attends(torch, request["device"]):
+    with fake, tracking(torch, tracker), kernels:
         model = make_model(torch, transformers, request)
         if real:
             refuse_what_does_not_fit(model)
