@@ -55,6 +55,10 @@ def main(argv: list[str]) -> int:
 
     sys.path += users_entries
     place = rank_place()
+    if place.has_parent:
+        from runner.orphans import stop_with_parent
+
+        stop_with_parent()
     with RankRecord(arguments[0], place) as record:
         record.code = run_session(
             arguments[0],

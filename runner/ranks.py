@@ -19,7 +19,7 @@ import torch.distributed as dist
 from runner.interfaces import host_name
 from runner.oom import is_out_of_memory
 from runner.rank_env import RankPlace
-from runner.signals import StopRequest
+from runner.signals import Stopped, StopRequest
 
 POLL_S = 0.1
 
@@ -155,7 +155,7 @@ class Ranks:
     def wait_for(self, work: Callable[[], None], everywhere: bool, stop: StopRequest | None = None) -> bool:
         """Let rank 0 (``everywhere``: the first rank of each machine) work as long as it takes; the others wait for it.
 
-        There is no limit: whoever started the ranks ends them when one dies. Return False where ``stop`` came first.
+        There is no limit: whoever started the ranks ends them when one dies. Return False where ``stop`` came first, here or there.
 
         Raises:
             OtherFailed: it could not do it.
@@ -170,18 +170,24 @@ class Ranks:
         if self.place.prepares if everywhere else self.is_first:
             try:
                 work()
-            except BaseException:
-                store.set(name, "failed")
+            except BaseException as error:
+                store.set(name, "stopped" if isinstance(error, Stopped) else "failed")
                 raise
             store.set(name, "done")
             return True
-        while not store.check([name]):
-            if stop:
+        try:
+            while not store.check([name]):
+                if stop:
+                    return False
+                time.sleep(POLL_S)
+            answer = store.get(name)
+        except RuntimeError:
+            if stop:  # so was the first rank, and where they meet went with it
                 return False
-            time.sleep(POLL_S)
-        if store.get(name) != b"done":
+            raise
+        if answer not in (b"done", b"stopped"):
             raise OtherFailed(machine)
-        return True
+        return bool(answer == b"done")
 
     def leave(self) -> None:
         """Part from the others, when all have come here: where they meet lies on rank 0's machine, or in it."""

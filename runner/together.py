@@ -1,7 +1,7 @@
 """Starts the processes of a run with torchrun and stands for them: for the outside this process is the trainer.
 
-A stop signal goes to the ranks alone, so that they agree and save: torchrun itself would give them half a minute. How the
-run ended is what they left in ``ranks/``; where one is gone without a word, this process names it.
+A stop signal goes to the ranks alone, so that they agree and save: torchrun itself would give them half a minute, and on one
+machine it hears of none. How the run ended is what they left in ``ranks/``; where one is gone without a word, this process names it.
 """
 
 from __future__ import annotations
@@ -19,24 +19,32 @@ import msgspec
 
 from runner.events import EventWriter, read_events
 from runner.interfaces import interface_to
+from runner.orphans import wait_for_orphans
 from runner.plan import PlanError, decode_plan
 from runner.rank_ends import aborted_as_lost, agree, first_to_fail, why_of
 from runner.rank_env import TOGETHER
 from runner.rank_record import RankLeft, ranks_folder, read_ranks
-from runner.rank_watch import Awaited, RankWatch
+from runner.rank_watch import GRACE_S, Awaited, RankWatch
 from runner.rundir import RunDir
-from runner.signals import EXIT_SAVED, StopRequest
+from runner.signals import EXIT_SAVED, STOP_SIGNALS, StopRequest
 from runner.start import Start as Start
 from runner.start import start_of as start_of
 from runner.text import Text, t
 
 POLL_S = 0.1
-# -c instead of -m: what lies in the working directory is not to be taken for torch's own modules. prctl(PR_SET_PDEATHSIG,
-# SIGTERM): where this process is killed, torchrun ends its ranks, which save; nobody would see them train on.
+# -c instead of -m: what lies in the working directory is not to be taken for torch's own modules. prctl(PR_SET_PDEATHSIG):
+# where this process is killed, torchrun ends with it, and its ranks with that (runner.orphans). Over several machines it is
+# asked to end them, for the store where ranks meet lies in the first one's torchrun, and is needed to save. Handlers instead of
+# SIG_IGN, which the ranks would inherit.
 TORCHRUN = (
-    "import ctypes, sys; ctypes.CDLL(None).prctl(1, 15); sys.path[:] = [p for p in sys.path if p]; "
+    "import ctypes, signal, sys; ctypes.CDLL(None).prctl(1, {parent_ended}); "
+    "[signal.signal(number, lambda *_: None) for number in {deaf_to}]; sys.path[:] = [p for p in sys.path if p]; "
     "from torch.distributed.run import main; main()"
 )
+ALONE = {"parent_ended": int(signal.SIGKILL), "deaf_to": [int(number) for number in STOP_SIGNALS]}
+OVER_MACHINES: dict[str, Any] = {"parent_ended": int(signal.SIGTERM), "deaf_to": []}
+OPTIONS_OF_TORCHRUN = "PET_"
+"""What torchrun takes for its own options in variables, as platforms set them for jobs of theirs."""
 
 
 def torchrun_argv(start: Start, run_path: str, script: str, flags: Sequence[str]) -> list[str]:
@@ -47,8 +55,9 @@ def torchrun_argv(start: Start, run_path: str, script: str, flags: Sequence[str]
     else:
         host, _, port = start.master.rpartition(":")
         where = [f"--node-rank={start.node_rank}", f"--master-addr={host}", f"--master-port={port}"]
+    code = TORCHRUN.format(**(ALONE if start.nnodes == 1 else OVER_MACHINES))
     return [
-        sys.executable, "-u", "-c", TORCHRUN, f"--nnodes={start.nnodes}", f"--nproc-per-node={start.nproc}", *where,
+        sys.executable, "-u", "-c", code, f"--nnodes={start.nnodes}", f"--nproc-per-node={start.nproc}", *where,
         "--max-restarts=0", f"--log-dir={ranks_folder(run_path) / 'torchrun'}", script, run_path, *flags,
     ]  # fmt: skip
 
@@ -80,7 +89,9 @@ def lead(run_path: str, together: Sequence[str], flags: Sequence[str], stop: Sto
         torchrun_argv(start, str(run.path), script, flags), env=environment(start, threads, os.environ)
     )
     watch = RankWatch(run.path, timeout_s, torchrun.pid)
-    wait_for(torchrun, Forwarder(run, stop), watch)
+    forwarder = Forwarder(run, stop)
+    wait_for(torchrun, forwarder, watch)
+    wait_for_orphans(run.path, forwarder.look, timeout_s + GRACE_S)
     code, why = conclude(run, start, torchrun.returncode, watch.awaited)
     if start.node_rank or why is not None:
         write_end(run, code, why, time.monotonic() - begun)
@@ -102,7 +113,7 @@ def conclude(
 ) -> tuple[int, Text | None]:
     """Return the run's exit code, and why it ended where rank 0 did not say it itself."""
     left = read_ranks(run.path)
-    if returncode == 0 and left and all(one.code in (0, EXIT_SAVED) for one in left):
+    if len(left) == start.nproc and _is_orderly(left):
         return left[0].code or 0, None
     if awaited:
         left = aborted_as_lost(run, left)
@@ -113,6 +124,15 @@ def conclude(
     if isinstance(culprit, RankLeft) and agree(run, left[0], culprit):
         return left[0].code or 1, None if left[0].rank == 0 else why_of(culprit, run)
     return 1, why_of(culprit, run)
+
+
+def _is_orderly(left: Sequence[RankLeft]) -> bool:
+    """Return whether all came to their end, or were stopped. Before there was anything to save one may have found the others gone."""
+    first, *others = left
+    stopped = first.code == EXIT_SAVED
+    return first.code in (0, EXIT_SAVED) and all(
+        one.code in (0, EXIT_SAVED) or (stopped and one.exchange == "closed") for one in others
+    )
 
 
 def write_here(run: RunDir, kind: str, **data: Any) -> None:
@@ -127,28 +147,34 @@ def write_here(run: RunDir, kind: str, **data: Any) -> None:
 def environment(start: Start, threads: int, environ: os._Environ[str] | dict[str, str]) -> dict[str, str]:
     """Return the ranks' variables: each has its part of the cores; on one machine they meet over the loopback."""
     each = str(max(1, threads // start.nproc))
-    found = {**environ, TOGETHER: str(start.world_size), "OMP_NUM_THREADS": each, "MKL_NUM_THREADS": each}
+    found = {name: value for name, value in environ.items() if not name.startswith(OPTIONS_OF_TORCHRUN)}
+    found |= {TOGETHER: str(start.world_size), "OMP_NUM_THREADS": each, "MKL_NUM_THREADS": each}
     found.setdefault(
         "TORCH_CPP_LOG_LEVEL", "ERROR"
     )  # DDP warns that it looks for what it did not find this time
     if start.nnodes == 1:
         found.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        # The ranks meet in rank 0, not in torchrun: they agree and save though it is killed.
+        found["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+        found["PET_SIGNALS_TO_HANDLE"] = "SIGQUIT"
     elif interface := interface_to(start.master.rpartition(":")[0]):
         found.setdefault("GLOO_SOCKET_IFNAME", interface)
     return found
 
 
 class Forwarder:
-    """Hands a stop signal on to every rank of this machine, once; a second interrupt ends them at once."""
+    """Hands a stop signal on to every rank of this machine, once. One that was asked to stop by itself, and has left before it
+    could agree with the others, takes them with it."""
 
     def __init__(self, run: RunDir, stop: StopRequest) -> None:
         self._run, self._stop = run, stop
         self._told: set[int] = set()
 
     def look(self) -> None:
-        if not self._stop:
+        ranks = read_ranks(self._run.path)
+        if not self._stop and all(one.code != EXIT_SAVED for one in ranks):
             return
-        for left in read_ranks(self._run.path):
+        for left in ranks:
             if left.left_at is None and left.pid not in self._told:
                 self._told.add(left.pid)
                 send(left.pid, signal.SIGTERM)

@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from runner.rank_record import read_ranks
 from runner.rundir import RunDir
+from runner.standing import standing
 from tests.parallel.together import finish, furthest, overrides, start, steps
 from tests.runner.tiny import make_run, outcome, train
 
@@ -63,3 +65,35 @@ def test_ranks_save_and_leave_where_what_stands_for_them_is_killed(tmp_path: Pat
     process.send_signal(signal.SIGTERM)
     code, said = finish(process, 60)
     assert code == 143, said
+
+
+def torchrun_of(process: subprocess.Popen[str]) -> int:
+    (found,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return int(found)
+
+
+def every_process_of(run: RunDir, process: subprocess.Popen[str]) -> list[int]:
+    return [torchrun_of(process), *(one.pid for one in read_ranks(run.path)), process.pid]
+
+
+BLOWS: dict[str, Callable[[RunDir, subprocess.Popen[str]], None]] = {
+    "torchrun is killed": lambda run, process: os.kill(torchrun_of(process), signal.SIGKILL),
+    "all are asked to stop, as pkill does": lambda run, process: [os.kill(pid, signal.SIGTERM) for pid in every_process_of(run, process)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "blow", [pytest.param(blow, id=name, marks=[pytest.mark.long] * (name != "torchrun is killed")) for name, blow in BLOWS.items()]
+)  # fmt: skip
+def test_ranks_save_and_the_run_is_stopped_where(
+    tmp_path: Path, blow: Callable[[RunDir, subprocess.Popen[str]], None]
+) -> None:
+    run = make_run(tmp_path, overrides("train.lr=3e-4", "train.epochs=200", "train.checkpoint_every=100000"))
+    process = start(run, 2)
+    wait_for_step(run, process, 5)
+    blow(run, process)
+    code, said = finish(process, 90)
+    assert code == 143, said
+    assert outcome(run)["outcome"] == "stopped"
+    assert not any(standing(one.pid) for one in read_ranks(run.path))
+    assert run.checkpoint(int(str(outcome(run)["steps"]))).is_dir()

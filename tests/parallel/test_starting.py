@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import faulthandler
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from doctor.start_errors import LaunchError
 from doctor.together import Together, is_here, together_of
 from runner.interfaces import interface_to
 from runner.order import Cut, dealt
+from runner.orphans import orphans
 from runner.rank_ends import first_to_fail
 from runner.rank_env import RankPlace, threads_each
 from runner.rank_record import RankLeft, RankRecord, read_ranks
+from runner.rundir import RunDir
+from runner.signals import StopRequest
 from runner.strategy_choice import choose_strategy
-from runner.together import Start, start_of, torchrun_argv
+from runner.together import Forwarder, Start, conclude, environment, start_of, torchrun_argv
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
@@ -141,3 +148,66 @@ def test_how_a_rank_left_is_known_where_the_disk_is_full(
         faulthandler.enable(2)
     (one,) = read_ranks(tmp_path)
     assert (one.code, one.exchange) == (1, "closed") and one.left_at is not None
+
+
+def with_exchange(one: RankLeft, how: str) -> RankLeft:
+    one.exchange = how
+    return one
+
+
+TOGETHER_ENDED: dict[str, tuple[list[RankLeft], int, int]] = {
+    "all came to the end": ([left(0, 9.0, 0), left(1, 9.0, 0)], 0, 0),
+    "all saved, and torchrun was killed": ([left(0, 9.0, 143), left(1, 9.0, 143)], -9, 143),
+    "stopped before there was anything, one found the other gone": (
+        [left(0, 9.0, 143), with_exchange(left(1, 9.1, 1), "closed")], 1, 143),
+    "one of them never began": ([left(0, 9.0, 143)], 0, 1),
+    "one failed by itself": ([left(0, 9.0, 143), left(1, 9.1, 1)], 1, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("records", "returncode", "code"), TOGETHER_ENDED.values(), ids=TOGETHER_ENDED.keys()
+)
+def test_how_it_ended_is_what_the_ranks_left(
+    tmp_path: Path, records: list[RankLeft], returncode: int, code: int
+) -> None:
+    (tmp_path / "ranks").mkdir()
+    for one in records:
+        (tmp_path / "ranks" / f"{one.rank}.json").write_bytes(msgspec.json.encode(one))
+    found, why = conclude(RunDir(tmp_path), Start(2), returncode, [])
+    assert found == code and (why is None) == (code != 1)
+
+
+def test_a_rank_that_was_stopped_by_itself_takes_the_others_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+    monkeypatch.setattr("runner.together.os.kill", lambda pid, number: sent.append(pid))
+    (tmp_path / "ranks").mkdir()
+    forwarder = Forwarder(RunDir(tmp_path), StopRequest())
+    for records in ([left(0, None, None), left(1, None, None)], [left(0, None, None), left(1, 9.0, 143)]):
+        for one in records:
+            (tmp_path / "ranks" / f"{one.rank}.json").write_bytes(msgspec.json.encode(one))
+        forwarder.look()
+        forwarder.look()
+    assert sent == [100]
+
+
+def test_what_a_platform_set_for_jobs_of_its_own_does_not_reach_torchrun() -> None:
+    """Kubeflow sets PET_NNODES, PET_NODE_RANK ...: torchrun's options by another way."""
+    found = environment(Start(2), 4, {"PET_NNODES": "4", "PET_MAX_RESTARTS": "3", "HOME": "/root"})
+    assert [name for name in found if name.startswith("PET_")] == ["PET_SIGNALS_TO_HANDLE"]
+    assert found["HOME"] == "/root" and found["OMP_NUM_THREADS"] == "2"
+
+
+def test_a_rank_that_is_there_is_told_from_somebody_elses_process(tmp_path: Path) -> None:
+    (tmp_path / "ranks").mkdir()
+    own = RankLeft(rank=0, pid=os.getpid(), started_at=0.0)
+    (tmp_path / "ranks" / "0.json").write_bytes(msgspec.json.encode(own))
+    assert orphans(tmp_path) == []
+    with subprocess.Popen([sys.executable, "-c", "input()", str(tmp_path)], stdin=subprocess.PIPE) as process:
+        own.pid = process.pid
+        (tmp_path / "ranks" / "0.json").write_bytes(msgspec.json.encode(own))
+        assert orphans(tmp_path) == [own]
+        process.communicate(b"\n")
+    assert orphans(tmp_path) == []

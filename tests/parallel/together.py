@@ -72,8 +72,8 @@ def overrides(*more: str) -> Sequence[str]:
 
 
 # -- ranks without torchrun: forked from a server that has imported everything, each is there in a moment
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["runner.trainer", "deepspeed"])  # what is not installed is passed over
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["runner.trainer", "deepspeed"])  # what is not installed is passed over
 
 
 def free_port() -> int:
@@ -99,7 +99,7 @@ def train_ranks(
     port = free_port()
     flags = (resume, approximate)
     ranks = [
-        _FORKS.Process(
+        FORKS.Process(
             target=_one_rank,
             args=(str(run.path), RankPlace(rank=rank, size=size, local_rank=rank, local_size=size), port, flags,
                   str(run.path.parent)),
