@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,13 @@ def open_base(folder: Path, attention: str) -> tuple[Any, Any]:
         changes |= {"num_labels": _classes(folder), "ignore_mismatched_sizes": True}
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
-        model = getattr(transformers, auto).from_pretrained(base, **in_fp32(), **local, **changes)
+        model, loading = getattr(transformers, auto).from_pretrained(
+            base, **in_fp32(), **local, **changes, output_loading_info=True
+        )
     except (OSError, ValueError) as error:
         why = " ".join(str(error).split())[:300]
         raise InputError(t("{path} is an adapter for {base}, which is not on this machine: {why}", path=str(folder), base=base or "?", why=why)) from error  # fmt: skip
+    _refuse_made_up(folder, base, loading["missing_keys"], auto)
     own = (folder / "tokenizer_config.json").is_file()
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder) if own else base, **local)
     if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
@@ -81,12 +85,28 @@ def _peft() -> Any:
     return peft
 
 
-def _classes(folder: Path) -> int:
-    """Return how many classes the head has that lies with the adapter; peft keeps no number of them."""
+def _refuse_made_up(folder: Path, base: str, missing: Iterable[str], auto: str) -> None:
+    """Refuse a base without weights that the adapter does not bring either: others than those it learnt with would be drawn."""
+    brought = {name.removeprefix("base_model.model.") for name in _shapes(folder)}
+    made_up = sorted(
+        name for name in missing if name not in brought and ("pooler" not in name or auto != "AutoModel")
+    )
+    if made_up:
+        raise InputError(t("neither {path} nor its base {base} has weights for {names}: they would be made up. Merge it where it was trained "
+                           "(merge_and_unload) and save the whole model", path=str(folder), base=base, names=", ".join(made_up[:5])))  # fmt: skip
+
+
+def _shapes(folder: Path) -> dict[str, list[int]]:
+    """Return the shape of every tensor of the adapter, by its name."""
     if not (folder / WEIGHTS).is_file():
         raise InputError(t("{path} has no {name}", path=str(folder), name=WEIGHTS))
     with safetensors.safe_open(str(folder / WEIGHTS), framework="pt", device="cpu") as file:
-        for name in file.keys():  # noqa: SIM118 (not a mapping)
-            if tuple(name.split(".")[-2:]) in _HEADS:
-                return int(file.get_slice(name).get_shape()[0])
+        return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 (not a mapping)
+
+
+def _classes(folder: Path) -> int:
+    """Return how many classes the head has that lies with the adapter; peft keeps no number of them."""
+    for name, shape in _shapes(folder).items():
+        if tuple(name.split(".")[-2:]) in _HEADS:
+            return int(shape[0])
     raise InputError(t("{path} has no head: how many classes there are is not known", path=str(folder)))

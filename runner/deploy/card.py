@@ -8,17 +8,10 @@ from importlib import metadata
 from typing import Any
 
 from runner.data import DataFacts
+from runner.deploy.card_use import PIPELINES, is_adapter, origin, use_lines
 from runner.plan import Plan
 from runner.train_state import TrainState
 
-_PIPELINES = {
-    "classification": "text-classification",
-    "multi-label": "text-classification",
-    "regression": "text-classification",
-    "token-classification": "token-classification",
-    "causal-lm": "text-generation",
-    "masked-lm": "fill-mask",
-}
 _SHOWN = ("torch", "transformers", "accelerate", "tokenizers", "numpy")
 
 
@@ -45,7 +38,7 @@ def model_card(
             else [f"A checkpoint after {state.updates_done} updates of a run that was not finished.", ""]
         ),
         *_results(facts, metrics),
-        *_use(plan, facts),
+        *use_lines(plan, facts),
         *_training(plan, facts, state),
         *_not_stated(),
         *_environment(plan),
@@ -57,11 +50,10 @@ def _front_matter(plan: Plan) -> list[str]:
     """JSON strings are YAML strings: a name from elsewhere cannot break the block."""
     profile = plan.profile
     task, hub = profile.model.task, profile.model.hub
-    adapter = profile.model.lora is not None and not profile.model.lora.merge
     return [
         "---",
-        f"library_name: {'peft' if adapter else 'transformers'}",
-        *([f"pipeline_tag: {_PIPELINES[task]}"] if task in _PIPELINES else []),
+        f"library_name: {'peft' if is_adapter(plan) else 'transformers'}",
+        *([f"pipeline_tag: {PIPELINES[task]}"] if task in PIPELINES else []),
         *([f"base_model: {json.dumps(hub)}"] if hub else []),
         *([f"datasets: [{json.dumps(profile.data.hub)}]"] if profile.data.hub else []),
         "tags: [rundoctor]",
@@ -82,27 +74,13 @@ def _results(facts: DataFacts, metrics: dict[str, float]) -> list[str]:
             "| metric | value |", "| --- | --- |", *rows, ""]  # fmt: skip
 
 
-def _use(plan: Plan, facts: DataFacts) -> list[str]:
-    model = plan.profile.model
-    pipeline = _PIPELINES.get(model.task, "text-classification")
-    length = f"truncation=True, max_length={facts.max_length}"
-    call = f'answers("...", {length})' if pipeline == "text-classification" else 'answers("...")'
-    adapter = model.lora is not None and not model.lora.merge
-    return ["## Use", "", "```python", "from transformers import pipeline", "",
-            f'answers = pipeline("{pipeline}", model=".")', f"print({call})", "```", "",
-            *([f"This is a LoRA adapter alone: peft puts it on its base, {_origin(plan)}.", ""] if adapter else []),
-            f"Texts were cut to {facts.max_length} tokens in training.",
-            "Where a folder `onnx` lies beside this file, it holds the same model for onnxruntime; its README says how to load it.",
-            ""]  # fmt: skip
-
-
 def _training(plan: Plan, facts: DataFacts, state: TrainState) -> list[str]:
     train, settings = plan.profile.train, plan.settings
     labels = ", ".join(map(_in_one_line, facts.classes[:30])) + (f" and {len(facts.classes) - 30} more" if len(facts.classes) > 30 else "")  # fmt: skip
     return [
         "## Training",
         "",
-        f"- Started from: {_origin(plan)}",
+        f"- Started from: {origin(plan)}",
         *_data(plan, facts),
         *([f"- Labels: {labels}"] if labels else []),
         f"- {state.updates_done} updates, {state.samples_done} samples, global batch {train.batch_size}, learning rate {train.lr:g} ({train.schedule})",
@@ -151,12 +129,6 @@ def _names(paths: Any) -> list[str]:
     """Return the files' names without their folders, which are the trainer's own business."""
     given = [paths] if isinstance(paths, str) else list(paths)
     return [path.rsplit("/", 1)[-1] for path in given]
-
-
-def _origin(plan: Plan) -> str:
-    model = plan.profile.model
-    where = model.hub or model.package or model.path.rsplit("/", 1)[-1]
-    return where or f"a new {model.config.get('model_type', 'model')}, from its configuration"
 
 
 def _environment(plan: Plan) -> list[str]:

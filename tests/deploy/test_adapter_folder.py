@@ -35,12 +35,18 @@ KINDS: dict[str, tuple[str, str, str | None, str, dict[str, Any]]] = {
 
 
 def save_adapter(
-    folder: Path, base: Path, kind: str, auto: str, task: str | None, options: dict[str, Any]
+    folder: Path,
+    base: Path,
+    kind: str,
+    auto: str,
+    task: str | None,
+    options: dict[str, Any],
+    classes: int = 5,
 ) -> Any:
     """Put an adapter with numbers in it on a base model, write it alone, and return peft's own model."""
     targets = {"distilbert": ["q_lin", "v_lin"], "gpt2": ["c_attn"]}.get(kind, ["query", "value"])
-    classes = {"num_labels": 5} if "Classification" in auto else {}
-    loaded = getattr(transformers, auto).from_pretrained(str(base), **classes, ignore_mismatched_sizes=True)
+    changes = {"num_labels": classes} if "Classification" in auto else {}
+    loaded = getattr(transformers, auto).from_pretrained(str(base), **changes, ignore_mismatched_sizes=True)
     config = peft.LoraConfig(
         **{"task_type": task, "r": 4, "lora_alpha": 8, "target_modules": targets, **options}
     )
@@ -118,3 +124,14 @@ def test_an_adapter_that_cannot_be_opened_is_a_sentence(
     with pytest.raises(InputError) as caught:
         open_trained(tmp_path / "adapter")
     assert words in str(caught.value)
+
+
+def test_a_base_without_a_part_that_the_adapter_leaves_to_it_is_refused(tmp_path: Path) -> None:
+    """A masked language model has no pooler: each opening would draw another."""
+    base = save_model(tmp_path / "base", "AutoModelForMaskedLM")
+    save_adapter(tmp_path / "adapter", base, "bert", "AutoModelForSequenceClassification", "SEQ_CLS", {})
+    with pytest.raises(InputError) as caught:
+        open_trained(tmp_path / "adapter")
+    assert "has weights for bert.pooler.dense.bias, bert.pooler.dense.weight: they would be made up" in str(
+        caught.value
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -117,3 +118,76 @@ def test_what_the_onnx_card_says_to_type_works(tmp_path: Path) -> None:
         env={**os.environ, "HF_HUB_OFFLINE": "1"},
     )  # fmt: skip
     assert json.loads(done.stdout.strip().splitlines()[-1]) == [1, 3], done.stderr
+
+
+RUNNING = """\
+import contextlib, io, json, os, re, sys
+import numpy
+for folder in sys.argv[1:]:
+    os.chdir(folder)
+    code = re.findall(r"```python\\n(.*?)```", open("README.md").read(), re.DOTALL)[0]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(code, {})
+    print(json.dumps(eval(said.getvalue(), {"np": numpy}), default=float))
+"""
+TASKS = {
+    "classification": ("AutoModelForSequenceClassification", {}),
+    "multi-label": ("AutoModelForSequenceClassification", {"problem_type": "multi_label_classification"}),
+    "token-classification": ("AutoModelForTokenClassification", {}),
+    "masked-lm": ("AutoModelForMaskedLM", {}),
+    "causal-lm": ("AutoModelForCausalLM", {}),
+}
+
+
+@pytest.mark.train
+def test_what_the_card_says_to_type_works_for_every_task_and_answers_as_we_do(
+    plan: Plan, tmp_path: Path
+) -> None:
+    """All in one fresh process, as they stand; an adapter too, whose folder does not know its classes."""
+    from runner.deploy.answers import answer_rows
+    from runner.deploy.opening import open_trained
+    from runner.rows import Row
+    from runner.sections import LoraSection
+    from runner.tokenizer import save_tokenizer
+    from tests.deploy.tiny import LABELS, save_model
+
+    facts = replace(FACTS, classes=list(LABELS.values()), max_length=16)
+    folders: dict[str, Path] = {}
+    for task, (auto, changes) in TASKS.items():
+        folders[task] = save_model(tmp_path / task, auto, "gpt2" if task == "causal-lm" else "bert", initializer_range=0.5, **changes)  # fmt: skip
+        model = replace(plan.profile.model, task=task)
+        card = model_card(replace(plan, profile=replace(plan.profile, model=model)), facts, STATE, {})
+        (folders[task] / "README.md").write_text(card)
+    if importlib.util.find_spec("peft"):
+        from tests.deploy.test_adapter_folder import save_adapter
+
+        auto = "AutoModelForSequenceClassification"
+        base = save_model(tmp_path / "base", auto, initializer_range=0.5)
+        folders["adapter"] = tmp_path / "adapter"
+        save_adapter(folders["adapter"], base, "bert", auto, "SEQ_CLS", {}, classes=3)
+        model = replace(plan.profile.model, lora=LoraSection(merge=False))
+        card = model_card(replace(plan, profile=replace(plan.profile, model=model)), facts, STATE, {})
+        (folders["adapter"] / "README.md").write_text(card)
+        save_tokenizer(open_trained(base).tokenizer, 16, folders["adapter"])
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", RUNNING, *map(str, folders.values())], capture_output=True, text=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    theirs = dict(zip(folders, map(json.loads, done.stdout.splitlines()), strict=True))
+
+    def ours(task: str, text: str = "...") -> dict[str, float]:
+        (answer,) = answer_rows(open_trained(folders[task], 16), [Row(text, "", None)], 3)
+        scores: dict[str, float] = answer["scores"] if "scores" in answer else answer["gaps"][0]
+        return scores
+
+    for task in ("classification", "multi-label"):
+        assert {one["label"]: one["score"] for one in theirs[task]} == pytest.approx(ours(task), abs=1e-4)
+    gaps = {one["token_str"]: one["score"] for one in theirs["masked-lm"][:3]}
+    assert gaps == pytest.approx(ours("masked-lm", "... [MASK]"), abs=1e-4)
+    assert {one["entity"] for one in theirs["token-classification"]} <= set(LABELS.values())
+    assert theirs["causal-lm"][0]["generated_text"].startswith("...")
+    if "adapter" in theirs:
+        assert {one["label"] for one in theirs["adapter"]} == set(LABELS.values())
+        assert [one["score"] for one in theirs["adapter"]] == pytest.approx(list(ours("adapter").values()), abs=1e-4)  # fmt: skip

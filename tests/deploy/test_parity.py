@@ -97,6 +97,19 @@ def test_one_wrong_value_is_found_and_placed(classifier: Trained, change: Any, p
     assert found.first_difference.startswith(place)
 
 
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_a_file_that_reads_padding_is_found(tmp_path: Path, side: str) -> None:
+    """As one does that was exported with a mask of ones for a constant."""
+    trained = open_trained(save_model(tmp_path, "AutoModelForSequenceClassification", initializer_range=0.5))
+
+    class BlindEcho(Echo):
+        def run(self, names: None, given: dict[str, Any]) -> list[Any]:
+            return super().run(names, {**given, "attention_mask": numpy.ones_like(given["attention_mask"])})
+
+    found = compare_shapes(trained, BlindEcho(trained), SHAPES)
+    assert [one.is_equal for one in found if one.side == side and one.shape[0] > 1] == [False] * 4
+
+
 def test_rounding_is_no_difference(classifier: Trained) -> None:
     found = compare_shapes(classifier, Echo(classifier, lambda output: output + 1e-6), [(2, 16)])[0]
     assert found.is_equal
