@@ -81,6 +81,13 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("Load it with PeftModel.from_pretrained(base, FOLDER), which takes r from adapter_config.json; base_model_name_or_path there names the model it belongs to."),
         hides=("state-dict",),
     ),
+    # ValueError: Cannot merge LORA layers when the model is loaded in 8-bit mode   |   ValueError: Cannot merge LORA layers when the model is gptq quantized
+    Pattern(
+        id="merge-quantized",
+        regex=r"Cannot merge LORA layers when the model is (?P<how>loaded in \d-bit mode|gptq quantized)",
+        meaning=t("An adapter cannot be merged into quantised weights ({how}).", how="?"),
+        advice=t("Load the base without quantisation (dtype=torch.bfloat16, device_map='cpu' where the card is too small), PeftModel.from_pretrained, merge_and_unload, save_pretrained; quantise the result again afterwards."),
+    ),
     # ValueError: Can't find 'adapter_config.json' at 'out/checkpoint-500'
     Pattern(
         id="adapter-config-missing",

@@ -38,6 +38,28 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("SLURM refuses the job as asked for: {why}.", why="?"),
         advice=t("`sinfo -o '%P %G %c %m %l'` shows what each partition has; `sacctmgr show assoc user=$USER` which accounts are yours. Cards are asked for with --gres=gpu:N."),
     ),
+    # sbatch: fatal: Could not establish a configuration source   |   sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)
+    Pattern(
+        id="slurm-no-controller",
+        regex=r"Could not establish a configuration source|Unable to contact slurm controller",
+        meaning=t("SLURM's commands find no cluster: this machine is not part of one (a container, a rented instance), or its controller is down."),
+        advice=t("On the cluster's login node it works; without SLURM start the script itself: `bash SCRIPT`, whose #SBATCH lines are then comments."),
+        hides=("slurm-refused",),
+    ),
+    # slurmstepd: error: couldn't chdir to `/root/burst-buffer': No such file or directory: going to /tmp instead
+    Pattern(
+        id="slurm-folder",
+        regex=r"couldn't chdir to [`'](?P<folder>[^'\n]+)': (?P<why>No such file or directory|Permission denied)",
+        meaning=t("The node does not have the folder {folder} that the job was sent from, so the job runs in /tmp and finds none of its files.", folder="?"),
+        advice=t("Submit from a folder that all nodes share (the cluster's home or scratch), or --chdir=FOLDER."),
+    ),
+    # slurmstepd: error: execve(): /tmp/slurmd/job2997814/slurm_script: No such file or directory
+    Pattern(
+        id="slurm-program",
+        regex=r"slurmstepd: error: execve\(\): (?P<file>\S+): (?P<why>No such file or directory|Permission denied|Exec format error)",
+        meaning=t("The node cannot start {file} ({why}): the interpreter in its #! line or the program is not on that node, the line ends are Windows', or the node's own disk is full or lost.", file="?", why="?"),
+        advice=t("`srun -w NODE ls -l PROGRAM` looks there; if only one node says it, leave it out with --exclude=NODE and tell the administrators."),
+    ),
     # ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.
     Pattern(
         id="ray-memory",

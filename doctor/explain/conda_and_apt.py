@@ -21,6 +21,21 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("The channels asked have no such package, or not that version or build."),
         advice=t("`-c conda-forge` (or nvidia for CUDA's); what is only on PyPI comes with `python -m pip install` inside the environment."),
     ),
+    # ResolvePackageNotFound:   - libcxx==14.0.6=h9765a3e_0
+    Pattern(
+        id="conda-foreign-builds",
+        regex=r"ResolvePackageNotFound",
+        meaning=t("The environment file names exact builds (=h9765a3e_0) that are not there for this system: it was exported on another one (macOS, Windows), or they were withdrawn."),
+        advice=t("Take the builds off (`sed -E 's/^( *- [^=]+=+[^=]+)=[^=]+$/\\1/' environment.yml`), drop what only the other system has (libcxx, vs2015_runtime), or write only what you need; `conda env export --from-history` gives such a file."),
+    ),
+    # CondaEnvException: Pip failed
+    Pattern(
+        id="conda-pip-failed",
+        regex=r"CondaEnvException: Pip failed",
+        meaning=t("conda made the environment, and pip failed on its part of the file. This is not the error itself: it stands above, after 'Pip subprocess error'."),
+        advice=t("Read pip's own lines. The environment is there: `conda activate NAME`, mend the list, `python -m pip install -r FILE`."),
+        general=True,
+    ),
     # CondaToSNonInteractiveError: Terms of Service have not been accepted for the following channels. Please accept or remove them before proceeding:
     Pattern(
         id="conda-terms",

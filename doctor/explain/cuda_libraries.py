@@ -72,7 +72,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory
     Pattern(
         id="cuda-library-missing",
-        regex=r"(?P<library>lib(?:cudart|cublas|cublasLt|cufft|curand|cusparse|cusolver|nvrtc|nccl|cupti)\S*\.so[.\d]*): cannot open shared object file",
+        regex=r"(?P<library>lib(?:cudart|cublas|cublasLt|cufft|curand|cusparse|cusolver|nvrtc|nccl(?!-net)|cupti)\S*\.so[.\d]*): cannot open shared object file",
         meaning=t(
             "A package was built for the CUDA that {library} belongs to, and that library is not there.",
             library="?",

@@ -136,10 +136,10 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
         confirms=("cuda-compat-on-unsupported-gpu",),
     ),
-    # RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment
+    # RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment   |   RuntimeError: CUDA error: unknown error
     Pattern(
         id="cuda-unknown",
-        regex=r"CUDA unknown error - this may be due to|[Ee]rror 999\b",
+        regex=r"CUDA unknown error - this may be due to|CUDA error: unknown error|[Ee]rror 999\b",
         meaning=t(
             "CUDA could not start for a reason the driver does not name: often a device file that may not be opened, or CUDA_VISIBLE_DEVICES changed after start."
         ),

@@ -79,10 +79,10 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("The system's package manager (or conda) installed that package, and pip cannot take it away."),
         advice=t("Work in a venv; or only this once `python -m pip install --ignore-installed NAME`."),
     ),
-    # ERROR: Could not open requirements file: [Errno 2] No such file or directory: 'requirements.txt'   |   ERROR: Directory '.' is not installable. Neither 'setup.py' nor 'pyproject.toml' found.
+    # ERROR: Could not open requirements file: [Errno 2] No such file or directory: 'requirements.txt'   |   ERROR: File "setup.py" not found. Directory cannot be installed in editable mode: /data   |   ERROR: Directory '.' is not installable. Neither 'setup.py' nor 'pyproject.toml' found.
     Pattern(
         id="pip-wrong-folder",
-        regex=r"Could not open requirements file|is not installable\. Neither 'setup\.py' nor 'pyproject\.toml' found|does not appear to be a Python project: neither 'setup\.py' nor",
+        regex=r"Could not open requirements file|Directory cannot be installed in editable mode|is not installable\. Neither 'setup\.py' nor 'pyproject\.toml' found|does not appear to be a Python project: neither 'setup\.py' nor",
         meaning=t("pip was started in another folder than the project's."),
         advice=t("`pwd; ls`, then `cd` into the folder that holds the file."),
     ),

@@ -17,7 +17,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # ImportError: flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c104cuda9SetDeviceEi
     Pattern(
         id="extension-torch-symbol",
-        regex=r"(?<![\w.\-])(?P<library>[\w.\-]+?\.so)\S*: undefined symbol: (?P<symbol>_ZN?K?\d*(?:3c10|2at|5torch)\w*)",
+        regex=r"(?<![\w.\-])(?P<library>[\w.\-]+?\.so)\S*: undefined symbol: (?P<symbol>_ZN?K?\d*(?:3c10|2at|5torch|6caffe2)\w*)",
         meaning=t(
             "{library} was compiled for another torch (or another C++ ABI) than the one installed.",
             library="?",

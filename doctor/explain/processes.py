@@ -61,6 +61,14 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
         hides=("child-failed",),
     ),
+    # Fatal Python error: none_dealloc: deallocating None: bug likely caused by a refcount error in a C extension
+    Pattern(
+        id="fatal-python",
+        regex=r"Fatal Python error: (?P<what>(?!Segmentation fault|Bus error|Aborted)[^\n]{3,120})",
+        meaning=t("Python itself stopped ({what}): a compiled extension damaged its memory, or the interpreter was started in a broken environment (PYTHONHOME, init_...).", what="?"),
+        advice=t("The last Python frames above name the extension; update it (and what it is compiled against), resume from the last checkpoint. With 'init_': `unset PYTHONHOME PYTHONPATH`."),
+        general=True,
+    ),
     # Floating point exception (core dumped)   |   浮点数例外 (核心已转储)   |   failed (exitcode: -8) local_rank: 0 (pid: 69053) of binary: /root/miniconda3/bin/python
     Pattern(
         id="floating-point-exception",

@@ -57,6 +57,31 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("-lcuda is the driver's: `export LIBRARY_PATH=/usr/local/cuda/lib64/stubs:$LIBRARY_PATH`; cudart and the others lie in the toolkit's lib64; aio is apt's libaio-dev."),
         hides=("wheel-build", "extension-build"),
     ),
+    # ImportError: .../deform_conv_cuda.cpython-36m-x86_64-linux-gnu.so: undefined symbol: __cudaPopCallConfiguration
+    Pattern(
+        id="cuda-runtime-symbol",
+        regex=r"undefined symbol: (?P<symbol>__cuda\w+)",
+        meaning=t("The extension was compiled by a newer nvcc than the CUDA runtime that torch brings ({symbol} is missing in it).", symbol="?"),
+        advice=t("Compile it again with CUDA_HOME at a toolkit of torch's own CUDA (`python -c 'import torch; print(torch.version.cuda)'`), after removing its build folder."),
+        confirms=("nvcc-torch-cuda-mismatch", "extension-torch-abi-mismatch"),
+    ),
+    # ImportError: cannot import name 'roi_align_cuda' from 'mmdet.ops.roi_align'   |   ModuleNotFoundError: No module named 'selective_scan_cuda'   |   ModuleNotFoundError: No module named 'mmcv._ext'
+    Pattern(
+        id="extension-not-built",
+        regex=r"cannot import name '(?P<name>_C|_ext|\w+_(?:cuda|cuda_ext|cpp|ext))' from|No module named '(?P<name2>(?:\w+\.)*(?:_C|_ext|\w+_cuda|\w+_cuda_ext))'",
+        meaning=t("{name}{name2} is the compiled part of a package, and it was never compiled here (or not for this Python).", name="", name2=""),
+        advice=t("In the package's own folder `python -m pip install -e . --no-build-isolation -v` with nvcc of torch's CUDA and gcc at hand, and read whether the extension was built; or its ready wheel for your torch and Python. Do not start Python inside the source folder of an installed package."),
+        confirms=("nvcc-torch-cuda-mismatch", "extension-torch-abi-mismatch"),
+        hides=("module-not-found", "library-import-name", "own-file-shadows"),
+    ),
+    # THCudaCheck FAIL file=mmdet/ops/roi_align/src/roi_align_kernel.cu line=139 error=98 :
+    Pattern(
+        id="old-extension-check",
+        regex=r"THCudaCheck FAIL file=(?P<file>\S+) line=\d+ error=(?P<code>\d+)",
+        meaning=t("A CUDA call in {file} failed with number {code} (98, 48 and 209: the extension was compiled for another card; 2: memory; 59: an index out of range).", file="?", code="?"),
+        advice=t("98, 48, 209: compile the extension again on this machine with TORCH_CUDA_ARCH_LIST of this card. Else CUDA_LAUNCH_BLOCKING=1 once, for the true line."),
+        confirms=("gpu-arch-not-in-torch-build",),
+    ),
     # nvcc error   : 'cicc' died due to signal 9 (Kill signal)   |   g++: fatal error: Killed signal terminated program cc1plus
     Pattern(
         id="compiler-killed",

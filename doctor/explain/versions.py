@@ -8,8 +8,8 @@ from __future__ import annotations
 from doctor.explain.match import Pattern
 from doctor.model import t
 
-_FRAME = r"File \"[^\"\n]*(?:site|dist)-packages[/\\](?P<library>\w+)[/\\][^\"\n]*\", line \d+, in [^\n]+?(?:\n(?![^\n]*File \")[^\n]*){0,5}?"
-"""A traceback's last frame, in an installed library, up to the line of the error."""
+_FRAME = r"(?:site|dist)-packages[/\\](?P<library>\w+)[/\\][^\n]*?\.py\b[^\n]*?(?:\n(?![^\n]*\.py\b)[^\n]*){0,14}?"
+"""A traceback's last frame (Python's own, IPython's or rich's), in an installed library, up to the line of the error."""
 _WENT_ON = r"[Ll]oss'?[ \t]*[:=|][ \t]*\d"
 """A later line of a run that was not ended by it."""
 _OF_TORCH = t(
@@ -113,6 +113,25 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("Your own method: add **kwargs to it. Else update the older of the two packages in the traceback, or pin the newer to what the older names (`python -m pip check`)."),
         confirms=("dependent-library-too-old", "declared-requirement-not-met", "removed-argument"),
         cleared_by=_WENT_ON,
+        general=True,
+    ),
+    # TypeError: Pooling.__init__() got an unexpected keyword argument 'include_prompt'
+    Pattern(
+        id="model-from-newer-library",
+        regex=r"(?P<name>Pooling|Transformer|Normalize|Dense|Asym|Router|StaticEmbedding|LSTM)\.__init__\(\) got an unexpected keyword argument '(?P<argument>\w+)'",
+        meaning=t("The model was saved by a newer sentence-transformers than the one that loads it: its {name} has the entry {argument}, which this one does not know.", name="?", argument="?"),
+        advice=t("`python -m pip install -U sentence-transformers`"),
+        confirms=("dependent-library-too-old",),
+        hides=("library-argument",),
+    ),
+    # File "/venv/lib/python3.11/site-packages/transformers/trainer_callback.py", line 519, in call_event     result = getattr(callback, event)( TypeError: on_init_end() missing 1 required positional argument: 'trainer'
+    Pattern(
+        id="library-missing-argument",
+        regex=_FRAME + r"TypeError: (?P<function>[\w.<>]+)\(\) missing \d+ required (?:positional|keyword-only) arguments?: (?P<names>[^\n]{1,120})",
+        meaning=t("{library} calls {function} without {names}, which it wants: the two come from versions that do not fit, or your own class overrides a method with another list of arguments.", library="?", function="?", names="?"),
+        advice=t("Your own method: give the argument a default, or **kwargs. Else update the older of the packages in the traceback (`python -m pip check`), or pin the newer to the version that the older was written for."),
+        cleared_by=_WENT_ON,
+        confirms=("dependent-library-too-old", "declared-requirement-not-met"),
         general=True,
     ),
     # AttributeError: module 'UnslothPPOTrainer' has no attribute 'UnslothPPOTrainer'
