@@ -29,4 +29,19 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("mmengine (under XTuner, MMDetection and others) registers the optimizer {name}, and torch has one of that name by now: Adafactor since 2.5.", name="?"),
         advice=t("A newer mmengine where there is one that minds it (`python -m pip install -U mmengine`), or torch 2.4 with the torchvision of that release; an own environment keeps other projects as they are."),
     ),
+    # ModuleNotFoundError: No module named 'mmcv._ext'
+    Pattern(
+        id="mmcv-without-ops",
+        regex=r"No module named 'mmcv\._ext'",
+        meaning=t("mmcv is installed without its compiled operators: mmcv-lite (or mmcv 1 in place of mmcv-full), or no ready wheel for this torch and CUDA."),
+        advice=t("`python -m pip uninstall -y mmcv mmcv-lite mmcv-full`, then with the index of your pair: `pip install mmcv==VERSION -f https://download.openmmlab.com/mmcv/dist/cuXXX/torchX.Y/index.html`. Ready ones exist for some releases of torch only: choose torch by that list."),
+        hides=("module-not-found",),
+    ),
+    # AssertionError: MMCV==2.2.0 is used but incompatible. Please install mmcv>=2.0.0rc4, <2.2.0.
+    Pattern(
+        id="openmmlab-range",
+        regex=r"(?P<have>MM\w+==\S+) is used but incompatible\. Please install (?P<wanted>[^\n]{1,60}?)\.?$",
+        meaning=t("{have} is installed, and this release of the project takes {wanted}.", have="?", wanted="?"),
+        advice=t("`python -m pip install -U openmim && mim install '{wanted}'` (without blanks in it); for mmcv look first which of those has a ready wheel for your torch.", wanted="NAME<VERSION"),
+    ),
 )  # fmt: skip

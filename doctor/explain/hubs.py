@@ -38,4 +38,29 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("Models: HF_ENDPOINT=https://hf-mirror.com before Python starts, or ModelScope; packages: a mirror near you. AutoDL: `source /etc/network_turbo`. Else `unset http_proxy https_proxy`."),
         confirms=("platform-proxy-on", "platform-proxy-there", "hub-endpoint-invalid"),
     ),
+    # HTTPSConnectionPool(host='openaipublic.blob.core.windows.net', port=443): Max retries exceeded with url: /encodings/cl100k_base.tiktoken
+    Pattern(
+        id="tiktoken-table",
+        regex=r"openaipublic\.blob\.core\.windows\.net|/encodings/\w+\.tiktoken",
+        meaning=t("tiktoken fetches its table of tokens from OpenAI's storage at first use, and that is not reached from here."),
+        advice=t("On a computer that reaches it, run `tiktoken.get_encoding('cl100k_base')` with TIKTOKEN_CACHE_DIR set, copy that folder over and set the variable here as well; AutoDL: `source /etc/network_turbo` once."),
+        confirms=("platform-proxy-there",),
+        hides=("hub-unreachable", "index-timeout", "connection-cut", "host-unreached"),
+    ),
+    # Please use the NLTK Downloader to obtain the resource:   |   Resource punkt_tab not found.
+    Pattern(
+        id="nltk-data",
+        regex=r"Please use the NLTK Downloader to obtain the resource|^ *Resource '?(?P<name>\w+)'? not found\.$",
+        meaning=t("NLTK has no {name} data here; they are downloaded apart from the package, from GitHub.", name=""),
+        advice=t("`python -m nltk.downloader punkt punkt_tab wordnet stopwords` where GitHub is reached (AutoDL: `source /etc/network_turbo` first); else copy an nltk_data folder to ~/nltk_data or set NLTK_DATA to it."),
+    ),
+    # requests.exceptions.ConnectionError: HTTPSConnectionPool(host='api.swanlab.cn', port=443): Max retries exceeded with url: /api/login (Caused by NewConnectionError(...))
+    Pattern(
+        id="host-unreached",
+        regex=r"^(?:requests|urllib3)\.exceptions\.\w+: HTTPS?ConnectionPool\(host='(?P<host>(?![\w.-]*huggingface|[\w.-]*hf\.co|hf-mirror)[\w.-]+)', port=\d+\): Max retries exceeded",
+        meaning=t("{host} is not reached from here.", host="?"),
+        advice=t("`curl -sI https://{host} | head -1` tries it alone. A proxy that is off: `unset http_proxy https_proxy all_proxy`; a server abroad: `source /etc/network_turbo` (AutoDL) or a mirror; a tracker: its offline mode.", host="HOST"),
+        confirms=("platform-proxy-on", "platform-proxy-there"),
+        hides=("hub-unreachable", "index-timeout"),
+    ),
 )  # fmt: skip

@@ -29,6 +29,15 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("Two names of the model are one tensor (tied weights, mostly lm_head and the embeddings), and safetensors writes a tensor only once."),
         advice=t("Trainer before transformers 5: save_safetensors=False. In your own loop safetensors.torch.save_model(model, path); in your own model class name the second one in _tied_weights_keys."),
     ),
+    # OSError: Can't load tokenizer for 'bert-base-chinese'. If you were trying to load it from 'https://huggingface.co/models', make sure you don't have a local directory with the same name.
+    Pattern(
+        id="not-loaded-from-hub",
+        regex=r"Can't load (?:the )?(?:tokenizer|configuration|model|image processor|feature extractor|processor) (?:for|of) '(?P<name>(?![A-Za-z]:)\w[\w.-]*(?:/[\w.-]+)?)'",
+        meaning=t("{name} came neither from the Hub nor from the cache: mostly the Hub is not reached from here; else a local folder of that name, without these files, goes before it.", name="?"),
+        advice=t("`ls {name}` shows whether such a folder stands in the way. In mainland China `export HF_ENDPOINT=https://hf-mirror.com` before Python starts, or download the model once and give the whole path of its folder.", name="NAME"),
+        confirms=("hub-endpoint-invalid", "hub-offline", "platform-proxy-there"),
+        hides=("tokenizer-files-missing",),
+    ),
     # OSError: Can't load tokenizer for './out'. If you were trying to load it from 'https://huggingface.co/models', make sure you don't have a local directory with the same name.
     Pattern(
         id="tokenizer-files-missing",
@@ -80,5 +89,13 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("config.json wants a weight of {wanted} and the file holds one of {saved}: mostly vocab_size after tokens were added or weights merged, else files of two models in one folder.", wanted="?", saved="?"),
         advice=t("Set vocab_size in config.json to the first number of the file's embedding, or save model, config and tokenizer together after resize_token_embeddings; an adapter with a grown vocabulary wants its base resized before it is loaded."),
         confirms=("token-id-out-of-vocab",),
+    ),
+    # RuntimeError: Internal: could not parse ModelProto from /root/autodl-tmp/chatglm3-6b/tokenizer.model
+    Pattern(
+        id="sentencepiece-file",
+        regex=r"could not parse ModelProto from (?P<file>\S+)",
+        meaning=t("{file} is no whole SentencePiece model: a Git LFS pointer of some hundred bytes, or a download that was cut.", file="?"),
+        advice=t("`ls -l {file}` (some hundred KB to some MB are right), then download it again: `hf download NAME tokenizer.model --local-dir DIR`, or `git lfs pull` in a clone.", file="FILE"),
+        confirms=("corrupt-checkpoint",),
     ),
 )  # fmt: skip

@@ -73,4 +73,12 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("With flash attention the model takes every forward that keeps a cache for generation, and generation wants the padding on the left."),
         advice=t("In training and evaluation model.config.use_cache = False; to generate, tokenizer.padding_side = 'left' before tokenising (a trainer or collator may set it back); or attn_implementation='sdpa'."),
     ),
+    # ValueError: 130004 is not in list
+    Pattern(
+        id="chatglm-special-tokens",
+        regex=r"ValueError: (?:130004|130001|150004|150001) is not in list",
+        meaning=t("ChatGLM-6B finds no begin or mask token in its input: its code, config.json and tokenizer files are of two revisions (the numbers changed in 2023), or your own preparation cut the prompt's end off."),
+        advice=t("Download all files of one revision again, *.py and ice_text.model included, and clear ~/.cache/huggingface/modules; in your own preparation cut before the special tokens are added."),
+        hides=("remote-code-fails",),
+    ),
 )  # fmt: skip

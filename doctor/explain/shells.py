@@ -35,4 +35,19 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("{path} is a path of a Windows computer and is not there: a rented Linux machine has no drives.", path="?"),
         advice=t("Copy the file over and write its path here (`ls /root/autodl-tmp`). On Windows itself: r'D:\\data\\train.json', and look whether Explorer hides the ending (train.json.txt)."),
     ),
+    # Could not create share link. Missing file: /root/miniconda3/lib/python3.10/site-packages/gradio/frpc_linux_amd64_v0.2.
+    Pattern(
+        id="gradio-share",
+        regex=r"Could not create share link",
+        meaning=t("gradio's public link goes through a program and a server abroad that were not reached; the page itself runs."),
+        advice=t("Do without share=True: launch(server_name='0.0.0.0', server_port=6006) behind the platform's own address (AutoDL: custom service), or `ssh -L 7860:localhost:7860` from your computer."),
+    ),
+    # finetune/lora/lora.sh: line 7: --model_id_or_path: command not found   |   run.sh: 行 7: --model：未找到命令
+    Pattern(
+        id="continuation-lost",
+        regex=r"(?P<file>\S+): (?:line|行) ?(?P<line>\d+): (?P<option>--?[A-Za-z][\w-]*): command not found|(?P<file2>\S+)[:：] ?行 ?(?P<line2>\d+)[:：] ?(?P<option2>--?[A-Za-z][\w-]*)[:：] ?未找到命令",
+        meaning=t("The shell took {option}{option2} for a command: the line before it does not end in a backslash, or a blank stands behind the backslash.", option="", option2=""),
+        advice=t("Look at the line above line {line}{line2} with `cat -A`: it must end in \\$ and nothing after the backslash; a ^M there means Windows line ends (`sed -i 's/\\r$//' FILE`).", line="", line2=""),
+        hides=("command-not-found",),
+    ),
 )  # fmt: skip
