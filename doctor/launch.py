@@ -20,6 +20,7 @@ import runner
 from doctor.detached import start_detached
 from doctor.machine import encode_snapshot
 from doctor.model import Snapshot
+from doctor.rendezvous import without_rendezvous
 from doctor.slurm import SlurmTask
 from doctor.start_errors import LaunchError as LaunchError
 from doctor.together import Together, keep
@@ -237,8 +238,9 @@ def _start_trainer(
 
 
 def trainer_environment(plan: Plan, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the session's variables with the plan's laid over them; nothing of our own environment is added."""
-    return {**environ, **plan.environment}
+    """Return the session's variables with the plan's laid over them, without those of another job's processes; nothing of our
+    own environment is added."""
+    return {**without_rendezvous(environ), **plan.environment}
 
 
 def _start_sampler(started: StartedRun) -> None:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,8 +83,11 @@ def of(namespace: argparse.Namespace, cards: int) -> Together | None:
 def for_plan(namespace: argparse.Namespace, planned: PlannedRun, task: SlurmTask | None) -> Together | None:
     """Return how many processes to start: as asked for, else as the plan's configuration file says for one machine. Raises
     CommandError."""
+    from doctor.rendezvous import job_over_machines
     from doctor.together import together_of
 
+    if not asked(namespace) and task is None and (told := job_over_machines(os.environ)) is not None:
+        sys.stderr.write(f"{say(told)}\n")
     cards, section = planned.plan.machine.gpu_count, planned.plan.profile.parallel
     if asked(namespace) or task is not None or section.processes < 2 or section.machines > 1:
         return of(namespace, cards)
@@ -102,8 +106,13 @@ def share(
 
 def task(namespace: argparse.Namespace) -> SlurmTask | None:
     """Return which of srun's tasks this is, as one rank; None: of none, or each task starts processes of its own. Raises
-    CommandError."""
-    return None if asked(namespace) else _slurm_task()
+    CommandError, also where torchrun started several of us."""
+    from doctor.rendezvous import started_by_torchrun
+
+    found = None if asked(namespace) else _slurm_task()
+    if found is None and (why := started_by_torchrun(os.environ)) is not None:
+        raise CommandError(why, Exit.USAGE)
+    return found
 
 
 def _slurm_task() -> SlurmTask | None:
