@@ -6,12 +6,15 @@ import sys
 
 def put_users_modules_last() -> None:
     """A random.py in the working directory or on PYTHONPATH is the user's: nothing of ours is to import it."""
-    home = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120
     named = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     if sys.argv[0].endswith("__main__.py"):  # python -m doctor: the working directory comes first
         named.append(sys.path[0])
-    users = [entry for entry in sys.path if entry in named and os.path.realpath(entry) != home]
+    users = [entry for entry in sys.path if entry in named and not _is_ours(entry)]
     sys.path[:] = [entry for entry in sys.path if entry not in users] + users
+
+
+def _is_ours(entry: str) -> bool:
+    return os.path.exists(os.path.join(entry, "runner", "rundir.py"))  # noqa: PTH110, PTH118
 
 
 def start() -> int:

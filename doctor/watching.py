@@ -78,8 +78,9 @@ class RunWatcher:
         now, spoke_at = self.now(), self.state.last_trainer_t
         if self.state.supervised:  # alive after its end: its supervisor, with what is to be done on finish
             return self.state.status_at(now, self.alive)
-        if self.state.finished and self.alive and spoke_at is not None and now - spoke_at > RESUMING_AFTER_S:
-            return "starting"  # finished once, and resumed: the new trainer has not spoken yet
+        if self.state.finished and self.alive and spoke_at is not None:
+            if self.state.is_begun_anew or now - spoke_at > RESUMING_AFTER_S:
+                return "starting"  # finished once, and resumed: the new trainer has not said where it goes on
         return self.state.status_at(now, self.alive)
 
     def now(self) -> float:

@@ -90,6 +90,8 @@ class RunState:
         self.split_seconds: dict[str, float] = {}
         self.first_t: float | None = None
         self.last_trainer_t: float | None = None
+        self.is_begun_anew = False
+        """The trainer spoke after its end: another start prepares, and has not said yet where it goes on."""
         self.longest_gap_s = 0.0
         """Between two words of the trainer within one start."""
         self.last_t: float | None = None
@@ -115,6 +117,7 @@ class RunState:
                 self.longest_gap_s = max(self.longest_gap_s, event.t - self.last_trainer_t)
             self.last_trainer_t = event.t
             self.standing, self.evaluating = {}, {}
+            self.is_begun_anew = bool(self.finished) and event.kind != "run-finished"
         handler = getattr(self, "_on_" + event.kind.replace("-", "_"), None)
         if handler is not None:
             handler(event)

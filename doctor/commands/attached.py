@@ -10,8 +10,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from doctor.commands import Exit, complain
+from doctor.commands.progress import Progress
 from doctor.language import say
-from doctor.render.layout import columns
 from doctor.render.run_text import figure, progress_line, status_word, words_of
 from runner.events import number
 from runner.strings import printable
@@ -20,9 +20,8 @@ from runner.text import t
 if TYPE_CHECKING:
     from doctor.launch import StartedRun
     from doctor.watching import RunWatcher
+    from runner.state import RunState
 
-LINE_EVERY_S = 10.0
-"""Between two progress lines where stdout is no terminal."""
 ASKS_TO_STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 EARLY_DEATH_S = 2.0
 """So long a detached start is looked at: an interpreter that cannot import its parts is gone by then."""
@@ -82,6 +81,8 @@ class Signals:
         from doctor.trainer_pid import signal_trainer
 
         signal_trainer(started.run)
+        if sys.stdout.isatty():
+            print(flush=True)  # the progress line, and the ^C behind it, stay as they are
         complain(say("saving and stopping ... (Ctrl-C again leaves at once; the run still saves)"))
 
 
@@ -130,29 +131,6 @@ def _follow(started: StartedRun, watcher: RunWatcher, progress: Progress, signal
         time.sleep(0.2)
 
 
-class Progress:
-    """Rewrites one line on a terminal; elsewhere adds a line now and then."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-        self.width = columns(stream) - 1
-        self.unicode = (stream.encoding or "").lower().replace("-", "") == "utf8"
-        self._live = stream.isatty()
-        self._shown = ""
-        self._at = -1e9
-
-    def show(self, line: str, is_last: bool) -> None:
-        now = time.monotonic()
-        if self._live:
-            if line != self._shown or is_last:
-                self.stream.write(f"\r{line}\x1b[K" + ("\n" if is_last else ""))
-                self.stream.flush()
-        elif is_last or now - self._at >= LINE_EVERY_S:
-            self._at = now
-            print(line, file=self.stream, flush=True)
-        self._shown = line
-
-
 def finish(started: StartedRun, watcher: RunWatcher, stream: TextIO) -> int:
     """Say how the run ended and where its parts lie; return its exit status."""
     code = exit_status(started.process.returncode)
@@ -183,12 +161,19 @@ def _ending(watcher: RunWatcher, code: int) -> list[str]:
             say(t("Model: {path}", path=printable(str(run.path / str(state.finished["final_dir"])))))
         )
     if code == Exit.STOPPED and state.finished:
+        lines.append(_what_is_kept(state))
         lines.append(say(t("Go on with: doctor run --resume {path}", path=printable(str(run.path)))))
     from doctor import service
 
     report, why = service.write_report(watcher)
     lines.append(say(t("Report: {path}", path=printable(str(report)))) if report else say(why) if why else "")
     return [line for line in lines if line]
+
+
+def _what_is_kept(state: RunState) -> str:
+    if not state.checkpoints:
+        return say("It had not begun to train: nothing was to be saved.")
+    return say(t("Saved: step {step}", step=state.checkpoints[-1].step or 0))
 
 
 def detached(started: StartedRun, signals: Signals) -> int:

@@ -9,6 +9,12 @@ from doctor.language import say
 from doctor.render.layout import human_bytes
 from runner.events import number
 from runner.text import t
+from runner.verdict import device_is_gpu
+
+
+def memory_label(started: Mapping[str, Any]) -> str:
+    """Return whose memory a run's is: a card's, or where it trains on the CPU the host's."""
+    return say("host memory") if device_is_gpu(dict(started)) is False else say("memory")
 
 
 def memory_words(memory: Mapping[str, Any], why: str) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from doctor.language import say
 from doctor.render.layout import display_width, human_bytes, human_seconds, indent, pad, paint
-from doctor.render.memory_words import memory_words
+from doctor.render.memory_words import memory_label, memory_words
 from doctor.render.on_finish_text import on_finish_lines
 from doctor.render.preparing_text import preparing_text
 from doctor.render.rank_text import attention_lines, together_line
@@ -43,7 +43,7 @@ def status_word(status: str) -> str:
         "starting": say("starting"),
         "running": say("running"),
         "stalled": say("stalled (the trainer is silent)"),
-        "stopped": say("stopped and saved"),
+        "stopped": say("stopped"),
         "interrupted": say("stopped by hand"),
         "ended": say("process ended"),
         "completed": say("completed"),
@@ -204,9 +204,9 @@ def _machine(state: RunState) -> Iterator[str]:
         yield "  ".join([together_line(ranks), *attention_lines(ranks)])
     if state.host:
         yield host_line(state.host)
-    if told := memory_words(state.memory, words_of(state.memory.get("why"))):
-        yield f"{say('memory')}  {told}"
     gpus = state.gpus.get("gpus") or []
+    if told := memory_words(state.memory, words_of(state.memory.get("why"))):
+        yield f"{memory_label(state.started)}  {told}"
     for gpu in gpus[:4]:
         yield gpu_line(gpu)
     if len(gpus) > 4:

@@ -77,6 +77,7 @@ def test_ctrl_c_on_the_keyboard_saves_the_run(folder: Path, run_arguments: tuple
     terminal.read_until(b"step 3/10")
     terminal.press(b"\x03")
     terminal.read_until(b"--resume")
+    assert b"\ndoctor: saving and stopping" in terminal.output  # not behind the progress line
     assert terminal.close() == 143
 
 
@@ -110,6 +111,6 @@ def test_the_text_screen_sends_only_what_changed(folder: Path, run_arguments: tu
     time.sleep(1.5)
     pid = int((folder / "runs" / "one" / "trainer.pid").read_text().split()[0])
     os.kill(pid, 15)
-    terminal.read_until(b"stopped and saved")
+    terminal.read_until(b"mstopped\x1b")
     assert terminal.close() == 0
     assert terminal.output.count(b"\x1b[2J") == 1

@@ -1,4 +1,4 @@
-"""A module of the user's own under a library's name (random.py) does not break the doctor that was called beside it."""
+"""A module of the user's own under a name that is taken (random.py, runner) does not break the doctor that was called beside it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ BROKEN = "raise SystemExit('this is the random.py of somebody else')"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "random.py").write_text(BROKEN)
+    (tmp_path / "runner").mkdir()
+    (tmp_path / "runner" / "__init__.py").write_text(BROKEN)
     return tmp_path
 
 
