@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 
 from doctor.fleet_aspects import ASPECTS, Aspect
 from doctor.fleet_records import FleetReport, Member, Shared, Unread
-from doctor.fleet_values import clocks, data, finding_of, interfaces, spread, stragglers, variables
+from doctor.fleet_values import clocks, data, finding_of, interfaces, mounts, spread, stragglers, variables
 from doctor.judge import judge
 from doctor.model import LEVELS, Finding
 
 _OF_A_JOB = ("rendezvous-variables-left-over",)
 """What is wrong in a shell and is what it should be in a job."""
 FLEET_IDS = (
-    *(aspect.id for aspect in ASPECTS), "fleet-variable-differs", "fleet-data-differs", "fleet-interface-missing",
+    *(aspect.id for aspect in ASPECTS), "fleet-variable-differs", "fleet-data-differs", "fleet-interface-missing", "fleet-mount-differs",
     "fleet-clock-skew", "fleet-straggler",
 )  # fmt: skip
 """Every finding of this file."""
@@ -32,7 +32,7 @@ def judge_fleet(members: Sequence[Member]) -> FleetReport:
         differences += found
         if was_compared and not found:
             alike.append(aspect.id)
-    differences += [*variables(members), *data(members), *interfaces(members), *clocks(members), *stragglers(members)]  # fmt: skip
+    differences += [*variables(members), *data(members), *interfaces(members), *mounts(members), *clocks(members), *stragglers(members)]  # fmt: skip
     return FleetReport(
         members=tuple(one.name for one in members),
         differences=tuple(sorted(differences, key=lambda one: LEVELS.index(one.level))),

@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 
 import runner.child
-from doctor.fleet_records import Member
+from doctor.fleet_records import Member, some_names
 from doctor.launch import LaunchError
 from doctor.machine import BadSnapshot, decode_snapshot, encode_snapshot
 from doctor.model import Snapshot
 from doctor.probes.deep_child import run_child, signal_name
 from doctor.slurm import slurm_task
 from runner.strings import printable
-from runner.text import t
+from runner.text import Text, t
 
 _PROGRAM = Path(next(iter(runner.child.__path__))) / "fleet.py"
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK")
@@ -51,6 +51,7 @@ def gather(snapshot: Snapshot, python: str, limit_s: float, environ: Mapping[str
             "snapshot": str(folder / "snapshot.json"),
             "out": str(folder / "members"),
             "limit_s": limit_s,
+            "folder": str(Path.cwd()),
         }
         argv = [python, "-B", str(_PROGRAM), msgspec.json.encode(request).decode()]
         try:
@@ -61,6 +62,8 @@ def gather(snapshot: Snapshot, python: str, limit_s: float, environ: Mapping[str
                 t("the interpreter {python} could not be started: {error}", python=python, error=why)
             ) from None
         if ended.code != 0:
+            if missing := next((line["missing"] for line in ended.told if line.get("missing")), None):
+                raise LaunchError(_not_all(missing, limit_s))
             told = next((str(line["error"]) for line in ended.told if "error" in line), "")
             raise LaunchError(
                 t("the ranks did not come together within {seconds} s: {why}",
@@ -74,7 +77,15 @@ def _member(line: dict[str, Any]) -> Member:
         snapshot = decode_snapshot(line["snapshot"].encode(), line["name"])
     except BadSnapshot as error:
         raise LaunchError(error.text) from None
-    return Member(name=line["name"], snapshot=snapshot, measures=line["measures"], clock_s=line["clock_s"])
+    return Member(
+        name=line["name"], snapshot=snapshot, host=line["host"], measures=line["measures"], clock_s=line["clock_s"]
+    )  # fmt: skip
+
+
+def _not_all(missing: list[int], limit_s: float) -> Text:
+    who = some_names([f"rank {rank}" for rank in missing])
+    return t("{who} did not come within {seconds} s: is it started there, does MASTER_ADDR mean the same machine everywhere, and is the "
+             "way to it open?", who=who, seconds=round(limit_s))  # fmt: skip
 
 
 def _died(code: int | None, stderr: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from doctor.model import Finding, Record, Snapshot
 
 NAMES_SHOWN = 6
@@ -15,8 +17,10 @@ class Member(Record, frozen=True):
     name: str
     """``rank 3``, or its snapshot's file."""
     snapshot: Snapshot
+    host: str = ""
+    """The machine of a rank; empty: a snapshot's, which has no name."""
     measures: dict[str, float] = {}
-    """Seconds by what was measured: ``matmul``, ``all_reduce``; smaller is better."""
+    """Seconds by what was measured: ``matmul_cpu``, ``all_reduce``; smaller is better."""
     clock_s: float | None = None
     """How far its clock is ahead of the first member's, as measured over the network."""
 
@@ -49,6 +53,13 @@ class FleetReport(Record, frozen=True):
 
     def findings(self) -> list[Finding]:
         return [*self.differences, *(one.finding for one in self.shared)]
+
+
+def with_hosts(members: Sequence[Member]) -> list[Member]:
+    """Return members named with their machines, where there are several: ``rank 3 (node02)``."""
+    if len({one.host for one in members}) < 2:
+        return list(members)
+    return [replace(one, name=f"{one.name} ({one.host})") if one.host else one for one in members]
 
 
 def some_names(names: Sequence[str]) -> str:

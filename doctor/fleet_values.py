@@ -9,11 +9,14 @@ from statistics import median
 
 from msgspec.structs import replace
 
+from doctor.checks.storage import is_network
 from doctor.fleet_records import NAMES_SHOWN, Member, some_names
 from doctor.model import Evidence, Finding, Level, Text, t
 
 STRAGGLER_RATIO = 1.5
 """A machine that takes this many times the median of all is named."""
+RATIOS = {"disk_write": 3.0}
+"""Where the same hardware differs more from time to time."""
 CLOCK_SKEW_S = 2.0
 _RENDEZVOUS = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")
 _PREFIXES = ("NCCL_", "GLOO_", "TORCH_NCCL_", "UCX_", "FI_")
@@ -85,6 +88,37 @@ def data(members: Sequence[Member]) -> Iterator[Finding]:
             yield replace(found, subject=path)
 
 
+def mounts(members: Sequence[Member]) -> Iterator[Finding]:
+    """A folder of one path that lies on different file systems: shared on some, their own disk on others."""
+    told: list[dict[str, str]] = []
+    for name in ("cwd", "hf_home", "home"):
+        places = {one.name: _file_system(one, name) for one in members}
+        known = {who: place for who, place in places.items() if place is not None}
+        values = {who: kind for who, (_, kind) in known.items()}
+        if len({path for path, _ in known.values()}) != 1 or len(set(values.values())) < 2 or values in told:
+            continue
+        told.append(values)
+        path = next(iter(known.values()))[0]
+        title = t(
+            "{path} is not on the same file system everywhere: {values}", path=path, values=spread(values)
+        )
+        advice = t(
+            "mount it on all of them; what ranks write there is not seen by the others, and each reads data of its own"
+        )
+        found = finding_of("fleet-mount-differs", "warn", title, values, f"storage.{name}", advice)
+        yield replace(found, subject=path)
+
+
+def _file_system(member: Member, name: str) -> tuple[str, str] | None:
+    """Return a place's path and what it lies on; a network's with its source, which must be the same."""
+    storage = member.snapshot.facts.storage.value
+    place = storage.place(name) if storage else None
+    mount = storage.mount(place.path) if storage and place else None
+    if place is None or mount is None or not mount.fstype:
+        return None
+    return place.path, f"{mount.fstype} {mount.source}".strip() if is_network(mount) else mount.fstype
+
+
 def interfaces(members: Sequence[Member]) -> Iterator[Finding]:
     """An interface that a variable names and the machine does not have."""
     for variable in ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
@@ -133,7 +167,11 @@ def stragglers(members: Sequence[Member]) -> Iterator[Finding]:
         taken = {one.name: one.measures.get(measure, nan) for one in members}
         known = {name: seconds for name, seconds in taken.items() if isfinite(seconds)}
         middle = median(known.values()) if known else 0.0
-        slow = {name: seconds for name, seconds in known.items() if seconds > STRAGGLER_RATIO * middle}
+        slow = {
+            name: seconds
+            for name, seconds in known.items()
+            if seconds > RATIOS.get(measure, STRAGGLER_RATIO) * middle
+        }
         if len(known) < 2 or not slow or middle <= 0:
             continue
         worst = max(slow, key=lambda name: slow[name])

@@ -68,10 +68,13 @@ def show(members: list[Member], form: str, fail_on: str) -> int:
     from msgspec.structs import replace
 
     from doctor import service
+    from doctor.fleet_records import with_hosts
     from doctor.model import LEVELS
 
     if form == "markdown":
         members = [replace(one, snapshot=service.shareable(one.snapshot, live=False)) for one in members]
+    else:
+        members = with_hosts(members)
     report = service.judge_fleet(members)
     print(_in_form(report, form))
     worst = LEVELS[: LEVELS.index(fail_on) + 1]

@@ -8,13 +8,24 @@ import datetime
 import importlib
 import json
 import os
+import socket
 import sys
 import time
 import traceback
-from typing import Any, Dict, List, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
 
-SIZE = 1024
-REPEATS = 5
+if TYPE_CHECKING or __package__:
+    from runner.child.fleet_measures import best, clock_ahead, links, measures
+else:  # started by path: its folder comes first
+    from fleet_measures import best, clock_ahead, links, measures
+
+
+class NotAll(Exception):  # noqa: N818 - it is what it says
+    """Some ranks did not come."""
+
+    def __init__(self, missing: List[int]) -> None:
+        self.missing = missing
+        Exception.__init__(self, "did not come: rank %s" % ", ".join(map(str, missing)))
 
 
 def place(environ: Any) -> Tuple[int, int, Dict[str, str]]:
@@ -29,74 +40,48 @@ def place(environ: Any) -> Tuple[int, int, Dict[str, str]]:
     return int(rank), int(world), {name: value for name, value in usual.items() if name not in environ}
 
 
-def best(function: Any) -> float:
-    """Return the seconds of the median of a few calls, the first left out."""
-    function()
-    took = []
-    for _ in range(REPEATS):
-        begun = time.perf_counter()
-        function()
-        took.append(time.perf_counter() - begun)
-    return sorted(took)[len(took) // 2]
+def meeting(dist: Any, rank: int, world: int, limit: Any) -> Any:
+    """Return the store over which the ranks meet, once all are there; None: this torch has none that can be asked.
 
-
-def measures(torch: Any) -> Dict[str, float]:
-    """Return the seconds of one product: on this rank's card where there is one, on the CPU."""
-    found = {}
-    a = torch.ones(SIZE, SIZE)
-    found["matmul_cpu"] = best(lambda: a @ a)
-    if torch.cuda.is_available():
-        device = (
-            int(os.environ.get("LOCAL_RANK", os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK", "0")))
-            % torch.cuda.device_count()
-        )
-        b = torch.ones(4 * SIZE, 4 * SIZE, device="cuda:%d" % device, dtype=torch.float16)
-
-        def on_card() -> None:
-            b @ b
-            torch.cuda.synchronize(device)
-
-        found["matmul_gpu"] = best(on_card)
-    return {name: round(value, 6) for name, value in found.items()}
-
-
-def links(dist: Any, torch: Any, rank: int, world: int) -> float:
-    """Return the seconds a message of 4 MB takes from rank 0 to this rank and back; 0 for rank 0 itself."""
-    message = torch.zeros(1 << 20)
-    took = 0.0
-    for other in range(1, world):
-        dist.barrier()
+    Raises:
+        NotAll: some did not come in time.
+    """
+    # Under torchrun its agent keeps the store.
+    owns = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    try:
+        raw = dist.TCPStore(host, port, world, owns, limit, False)
+    except TypeError:
+        return None
+    except Exception:
         if rank == 0:
-            for _ in range(REPEATS):
-                dist.send(message, other)
-                dist.recv(message, other)
-        elif rank == other:
-            rounds = []
-            for _ in range(REPEATS):
-                begun = time.perf_counter()
-                dist.recv(message, 0)
-                dist.send(message, 0)
-                rounds.append(time.perf_counter() - begun)
-            took = sorted(rounds)[len(rounds) // 2]
-    dist.barrier()
-    return round(took, 6)
+            raise
+        raise NotAll([0]) from None
+    store = dist.PrefixStore("doctor-fleet", raw)
+    store.set("rank-%d" % rank, "here")
+    if rank == 0:
+        missing = missing_ranks(store, world, limit)
+        store.set("missing", json.dumps(missing))
+        if missing:
+            time.sleep(1)  # the others read it here
+    else:
+        raw.set_timeout(limit + datetime.timedelta(seconds=10))
+        missing = json.loads(store.get("missing").decode("ascii"))
+    if missing:
+        raise NotAll(missing)
+    return store
 
 
-def clock_ahead(dist: Any, torch: Any, rank: int, world: int) -> float:
-    """Return how many seconds this rank's clock is ahead of rank 0's, half a round trip taken off."""
-    ahead = 0.0
-    for other in range(1, world):
-        if rank == 0:
-            ping = torch.zeros(1, dtype=torch.float64)
-            dist.recv(ping, other)
-            dist.send(torch.tensor([time.time()], dtype=torch.float64), other)
-        elif rank == other:
-            begun = time.time()
-            dist.send(torch.zeros(1, dtype=torch.float64), 0)
-            answer = torch.zeros(1, dtype=torch.float64)
-            dist.recv(answer, 0)
-            ahead = (begun + time.time()) / 2 - float(answer[0])
-    return round(ahead, 3)
+def missing_ranks(store: Any, world: int, limit: Any) -> List[int]:
+    """Return the ranks that do not come in time."""
+    end = time.time() + limit.total_seconds()
+    missing = []
+    for rank in range(world):
+        try:
+            store.wait(["rank-%d" % rank], datetime.timedelta(seconds=max(0.01, end - time.time())))
+        except Exception:  # of another kind in each torch
+            missing.append(rank)
+    return missing
 
 
 def gather(request: Dict[str, Any]) -> List[Dict[str, Any]]:
@@ -106,11 +91,12 @@ def gather(request: Dict[str, Any]) -> List[Dict[str, Any]]:
     torch = importlib.import_module("torch")
     dist = importlib.import_module("torch.distributed")
     limit = datetime.timedelta(seconds=float(request["limit_s"]))
-    dist.init_process_group("gloo", rank=rank, world_size=world, timeout=limit)
+    store = meeting(dist, rank, world, limit)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=world, timeout=limit)
     with open(request["snapshot"], encoding="utf-8") as file:
         snapshot = file.read()
     torch.set_num_threads(1)
-    own = measures(torch)
+    own = measures(torch, request["folder"])
     value = torch.ones(1 << 18)
     dist.barrier()
     own["all_reduce"] = round(best(lambda: dist.all_reduce(value)), 6)
@@ -118,7 +104,13 @@ def gather(request: Dict[str, Any]) -> List[Dict[str, Any]]:
     if rank:
         own["link_to_rank_0"] = own_link
     clock = clock_ahead(dist, torch, rank, world)
-    member = {"name": "rank %d" % rank, "snapshot": snapshot, "measures": own, "clock_s": clock}
+    member = {
+        "name": "rank %d" % rank,
+        "host": socket.gethostname(),
+        "snapshot": snapshot,
+        "measures": own,
+        "clock_s": clock,
+    }
     everyone = [None] * world if rank == 0 else None  # type: Any
     dist.gather_object(member, everyone, dst=0)
     dist.barrier()
@@ -133,6 +125,9 @@ def main(argument: str) -> int:
     os.dup2(2, 1)
     try:
         members = gather(request)
+    except NotAll as error:
+        out.write((json.dumps({"missing": error.missing}) + "\n").encode("ascii"))
+        return 1
     except Exception as error:  # whatever the library raises is the answer
         words = "".join(traceback.format_exception_only(type(error), error)).strip()
         out.write((json.dumps({"error": words[:2000]}) + "\n").encode("ascii"))

@@ -123,7 +123,7 @@ def test_a_rank_that_does_not_come_is_said_in_time() -> None:
     ranks = launch(1, 2, free_port(), 5)
     out, err = ranks[0].communicate(timeout=200)
     assert ranks[0].returncode == 3
-    assert out == "" and "did not come together within 5 s" in err
+    assert out == "" and "rank 1 did not come within 5 s" in err
 
 
 SBATCH = {

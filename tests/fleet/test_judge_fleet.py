@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from doctor.fleet import judge_fleet
-from doctor.fleet_records import FleetReport, Member
+from doctor.fleet_records import FleetReport, Member, with_hosts
 from doctor.machine import load_snapshot, with_facts
 from doctor.model import (
     DataFingerprint,
@@ -122,6 +122,29 @@ def test_an_interface_that_one_machine_lacks_is_named() -> None:
 def test_an_interface_is_asked_for_in_nccls_words(asked: str) -> None:
     one = {**environment(NCCL_SOCKET_IFNAME=asked), "host": ok(Host(network_interfaces=("lo", "eth0")))}
     assert "fleet-interface-missing" not in said(fleet(one, one))
+
+
+def test_ranks_are_named_with_their_machines_where_there_are_several() -> None:
+    hosts = ("node01", "node01", "node02")
+    members = [Member(name=f"rank {rank}", snapshot=GOOD, host=host) for rank, host in enumerate(hosts)]
+    assert [one.name for one in with_hosts(members)] == [
+        "rank 0 (node01)",
+        "rank 1 (node01)",
+        "rank 2 (node02)",
+    ]
+    assert with_hosts(members[:2]) == members[:2]
+
+
+def test_a_disk_is_slow_only_where_it_is_much_slower() -> None:
+    def disks(*seconds: float) -> dict[str, str]:
+        members = [
+            Member(name=f"rank {n}", snapshot=GOOD, measures={"disk_write": one})
+            for n, one in enumerate(seconds)
+        ]
+        return said(judge_fleet(members))
+
+    assert disks(0.1, 0.1, 0.25) == {}
+    assert "rank 2 took 9.0 times as long" in disks(0.1, 0.1, 0.9)["fleet-straggler"]
 
 
 def measured(**seconds: Any) -> FleetReport:
