@@ -29,7 +29,9 @@ class MachineFacts(msgspec.Struct, frozen=True, kw_only=True):
     python: str = ""
     torch_version: str = ""
     tuned_micro_batch: int = 0
-    """What ``doctor tune`` found to fit this device for the profile's model; 0: nobody tried."""
+    """What ``doctor tune`` found to fit this device for the profile's model; 0: nobody tried, or it does not count here."""
+    tuned_why: Text | None = None
+    """Why what was found does not count here; None: it does, or nobody tried."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +61,7 @@ def settle(profile: Profile, machine: MachineFacts) -> tuple[Settings, list[Deci
             "fp32",
             t("fp16 would need a loss scaler, which train.offload does not go with"),
         )
-    micro, micro_why = choose_micro_batch(train, machine.tuned_micro_batch)
+    micro, micro_why = choose_micro_batch(train, machine.tuned_micro_batch, machine.tuned_why)
     fused, fused_why = choose_fused(train.fused, "cpu" if train.offload != "none" else device, machine)
     threads, threads_why = choose_threads(machine)
     workers, workers_why = choose_workers(train, device, machine)
@@ -142,9 +144,9 @@ def _best_precision(device: str, machine: MachineFacts) -> tuple[str, Text]:
                      cc=machine.compute_capability)  # fmt: skip
 
 
-def choose_micro_batch(train: TrainSection, tuned: int = 0) -> tuple[int, Text]:
+def choose_micro_batch(train: TrainSection, tuned: int = 0, unfit: Text | None = None) -> tuple[int, Text]:
     if train.micro_batch_size == "auto":
-        return tuned_micro_batch(train.batch_size, tuned)
+        return (train.batch_size, unfit) if unfit else tuned_micro_batch(train.batch_size, tuned)
     if train.micro_batch_size:
         return train.micro_batch_size, t("asked for in the profile")
     if train.accumulation:

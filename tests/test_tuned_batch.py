@@ -66,7 +66,8 @@ def kept(environ: dict[str, str], batch: int, record: dict[str, Any], **changes:
     request = MemoryRequest(
         config=config, batch_size=8, sequence_length=32, optimizer="adamw", accumulation=2, device="cpu"
     )
-    key = key_of(msgspec.structs.replace(request, **changes), CPU, "2.13.0+cpu")
+    card, torch = changes.pop("card", CPU), changes.pop("torch", "2.13.0+cpu")
+    key = key_of(msgspec.structs.replace(request, **changes), card, torch)
     tuned = Tuned(key=key, at="2026-11-30T10:00:00+00:00", length=32, batch=batch, process_bytes=1, limit_bytes=2, complete=True)  # fmt: skip
     remember(store_path(environ), msgspec.structs.replace(tuned, **record))
 
@@ -99,3 +100,27 @@ def test_a_profile_that_leaves_it_to_us_takes_what_was_found(
     profile = load_profile(tmp_path / "tiny.toml", [f"train.micro_batch_size={micro}"])
     plan = make_plan(profile, facts_for(profile, machine, environ), "")
     assert plan.settings.micro_batch_size == taken
+
+
+@pytest.mark.parametrize(
+    ("changes", "record", "words"),
+    [
+        pytest.param({}, {"length": 16}, "at 16 tokens, and 32 are asked for", id="shorter samples"),
+        pytest.param({"precision": "bf16"}, {}, "another way of training (precision)", id="another precision"),
+        pytest.param({}, {"capped": True}, "under a limit that was asked for", id="a limit of the asker's"),
+        pytest.param({}, {"process_bytes": 9 * GIB}, "held 9.0 GB, and 8.0 GB are free now", id="others hold it now"),
+        pytest.param({"torch": "2.12.0+cpu"}, {}, "with torch 2.12.0+cpu, and this is 2.13.0+cpu", id="another torch"),
+        pytest.param({"card": "NVIDIA A100"}, {}, "on NVIDIA A100, which says nothing of CPU", id="another card"),
+    ],
+)  # fmt: skip
+def test_what_was_found_for_something_else_is_not_taken_and_the_plan_says_why(
+    tmp_path: Path, machine: Snapshot, changes: dict[str, Any], record: dict[str, Any], words: str
+) -> None:
+    environ = {"DOCTOR_STATE_DIR": str(tmp_path / "state")}
+    kept(environ, 5, record, **changes)
+    (tmp_path / "tiny.toml").write_text(PROFILE)
+    profile = load_profile(tmp_path / "tiny.toml", ['train.micro_batch_size="auto"'])
+    plan = make_plan(profile, facts_for(profile, machine, environ), "")
+    assert plan.settings.micro_batch_size == 8
+    why = next(one.why for one in plan.decisions if one.name == "train.micro_batch_size")
+    assert words.lower() in str(why).lower()
