@@ -17,6 +17,7 @@ STRAGGLER_RATIO = 1.5
 """A machine that takes this many times the median of all is named."""
 RATIOS = {"disk_write": 3.0}
 """Where the same hardware differs more from time to time."""
+LINK = "link_to_rank_0"
 CLOCK_SKEW_S = 2.0
 _RENDEZVOUS = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")
 _PREFIXES = ("NCCL_", "GLOO_", "TORCH_NCCL_", "UCX_", "FI_")
@@ -164,9 +165,9 @@ def clocks(members: Sequence[Member]) -> Iterator[Finding]:
 def stragglers(members: Sequence[Member]) -> Iterator[Finding]:
     """Who takes much longer than most for the same work."""
     for measure in sorted({name for one in members for name in one.measures}):
-        taken = {one.name: one.measures.get(measure, nan) for one in members}
+        taken = {one.name: one.measures.get(measure, nan) for one in _alike_in(measure, members)}
         known = {name: seconds for name, seconds in taken.items() if isfinite(seconds)}
-        middle = median(known.values()) if known else 0.0
+        middle = _usual(list(known.values()))
         slow = {
             name: seconds
             for name, seconds in known.items()
@@ -179,3 +180,17 @@ def stragglers(members: Sequence[Member]) -> Iterator[Finding]:
                   who=some_names(sorted(slow, key=lambda name: -slow[name])), times=f"{slow[worst] / middle:.1f}", measure=measure)  # fmt: skip
         values = {name: f"{seconds:.4f} s" for name, seconds in {**slow, "median": middle}.items()}
         yield finding_of("fleet-straggler", "warn", title, values, measure, t("every step waits for it: look at its clocks, its throttling and who else is on that machine (`doctor check` there)"))  # fmt: skip
+
+
+def _alike_in(measure: str, members: Sequence[Member]) -> list[Member]:
+    """Return the members to compare in a measure: of ways to rank 0 those that leave its machine."""
+    if measure != LINK or not members:
+        return list(members)
+    return [one for one in members if one.host != members[0].host]
+
+
+def _usual(seconds: Sequence[float]) -> float:
+    """Return what most take; of two the faster one's, since half of a slow one's time would hide it."""
+    if not seconds:
+        return 0.0
+    return min(seconds) if len(seconds) == 2 else median(seconds)

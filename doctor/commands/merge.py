@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.commands import CommandError, Exit
+from doctor.commands import CommandError, Exit, complain
 from doctor.commands.check import load_or_examine
 from doctor.language import say
 from runner.text import t
@@ -44,6 +44,7 @@ def read_members(files: list[str]) -> list[Member]:
     """
     from doctor.fleet_records import Member
 
+    files = _each_once(files)
     if len(files) < 2:
         raise CommandError(t("one machine has nothing to differ from: name two files or more"), Exit.USAGE)
     names = [Path(one).stem for one in files]
@@ -53,6 +54,17 @@ def read_members(files: list[str]) -> list[Member]:
         Member(name=name, snapshot=load_or_examine(Path(one), None))
         for name, one in zip(names, files, strict=True)
     ]
+
+
+def _each_once(files: list[str]) -> list[str]:
+    """Return the files without those that are named again, which is said: counted twice, one machine would be most of two."""
+    by_place = {Path(one).resolve(): one for one in reversed(files)}
+    kept = list(reversed(by_place.values()))
+    for name in sorted(set(files)):
+        times = files.count(name)
+        if times > 1:
+            complain(t("{file} is named {count} times and counted once", file=name, count=times))
+    return kept
 
 
 def form_of(namespace: argparse.Namespace) -> str:

@@ -22,11 +22,19 @@ def test_two_files_that_differ_are_told_apart() -> None:
     assert "(two-4090-driver-535)" in done.stdout
 
 
-def test_the_same_machine_twice_differs_in_nothing() -> None:
-    one = str(MACHINES / "healthy-4090-runpod.json")
-    done = doctor("check", "--fleet", one, one)
+def test_the_same_machine_twice_differs_in_nothing(tmp_path: Path) -> None:
+    one, other = MACHINES / "healthy-4090-runpod.json", tmp_path / "other.json"
+    other.write_bytes(one.read_bytes())
+    done = doctor("check", "--fleet", str(one), str(other))
     assert done.returncode == 0
     assert "no difference found" in done.stdout
+
+
+def test_a_file_that_is_named_again_is_counted_once() -> None:
+    done = doctor("merge", *TWO, TWO[0])
+    assert done.stdout.startswith("2 machines:")
+    assert "is named 2 times and counted once" in done.stderr
+    assert doctor("merge", TWO[0], TWO[0]).returncode == 2
 
 
 def test_json_names_the_members() -> None:

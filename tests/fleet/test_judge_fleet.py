@@ -147,6 +147,27 @@ def test_a_disk_is_slow_only_where_it_is_much_slower() -> None:
     assert "rank 2 took 9.0 times as long" in disks(0.1, 0.1, 0.9)["fleet-straggler"]
 
 
+LINKS = {
+    "ranks on one machine": (["a", "a", "a"], ""),
+    "loopback beside the network": (["a", "a", "b"], ""),
+    "one of two ways over the network": (["a", "b", "c"], "rank 2 took 4.0 times"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("hosts", "words"), LINKS.values(), ids=LINKS.keys())
+def test_ways_to_rank_0_are_compared_where_they_leave_its_machine(hosts: list[str], words: str) -> None:
+    members = [
+        Member(name=f"rank {n}", snapshot=GOOD, host=host, measures={"link_to_rank_0": 0.005 * n**2})
+        for n, host in enumerate(hosts)
+    ]
+    assert words in said(judge_fleet(members)).get("fleet-straggler", "")
+    assert bool(said(judge_fleet(members))) == bool(words)
+
+
+def test_of_two_the_slow_one_is_named() -> None:
+    assert "rank 1 took 2.0 times" in said(measured(matmul=[0.010, 0.020]))["fleet-straggler"]
+
+
 def measured(**seconds: Any) -> FleetReport:
     members = [
         Member(name=f"rank {rank}", snapshot=GOOD, measures={"matmul_gpu": value})
