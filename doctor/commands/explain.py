@@ -16,6 +16,7 @@ from doctor.language import say
 if TYPE_CHECKING:
     from doctor.commands.reading import Tail
     from doctor.explain import Explained, Explanation
+    from doctor.explain.frames import Raised
 
 HINT_AFTER_S = 3.0
 """When a pipe that has not ended is said to be waited for."""
@@ -147,6 +148,8 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield say("Unknown: none of the failures that this doctor knows is in the text.")
         if explanation.last_error:
             yield from indent(printable_text(explanation.last_error), width, "  ", "  ")
+        if explanation.raised is not None:
+            yield from _raised(explanation.raised, width)
         yield say("`doctor check` says what is wrong with the machine itself.")
         return
     for index, item in enumerate(explanation.known):
@@ -162,6 +165,30 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         if item.match.advice is not None:
             yield from indent(printable_text(say(item.match.advice)), width, "  → ", "    ")
         yield from _against_machine(item, width)
+
+
+def _raised(raised: Raised, width: int) -> Iterator[str]:
+    """Say where to look, when what happened is not known."""
+    from doctor.render.layout import indent
+    from doctor.render.text import printable_text
+    from runner.text import t
+
+    if not raised.library:
+        where = t("It was raised in your own code: {place}.", place=raised.place)
+    elif raised.own:
+        where = t(
+            "It was raised inside {library} ({place}); the last line of your own code before it is {own}.",
+            library=raised.library, place=raised.place, own=raised.own,
+        )  # fmt: skip
+    else:
+        where = t("It was raised inside {library} ({place}).", library=raised.library, place=raised.place)
+    yield from indent(printable_text(say(where)), width, "  ", "  ")
+    if raised.library:
+        advice = t(
+            "If the same line worked before, a version has changed: `python -m pip check`, then the release notes of {library}; else look at what your line passes.",
+            library=raised.library,
+        )
+        yield from indent(printable_text(say(advice)), width, "  → ", "    ")
 
 
 def _against_machine(item: Explained, width: int) -> Iterator[str]:

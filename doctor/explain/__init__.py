@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from doctor.explain.forms import plain
+from doctor.explain.frames import Raised, raised_in
 from doctor.explain.incident import incident_of
 from doctor.explain.match import Match, matches
 from doctor.judge import judge
@@ -47,6 +48,8 @@ class Explanation(Record, frozen=True):
     known: tuple[Explained, ...] = ()
     last_error: str = ""
     """The last line that looks like an error, whether it is known or not."""
+    raised: Raised | None = None
+    """Where the last traceback ends, for a text of which nothing is known; None for others."""
 
 
 KILL = "process-killed-for-memory"
@@ -63,6 +66,8 @@ def explain(
     """
     text = plain(text[-TEXT_LIMIT_BYTES:])
     found = matches(text)
+    if not found:
+        return Explanation(last_error=extract_last_error(text), raised=raised_in(text))
     if snapshot is None:
         return Explanation(
             known=tuple(_without_machine(item) for item in found), last_error=extract_last_error(text)
