@@ -55,6 +55,13 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("GPTQ: `python -m pip install optimum gptqmodel`; AWQ: the model's page names the library that goes with your transformers; or the model's unquantised weights."),
         confirms=("needed-package-missing",),
     ),
+    # ValueError: You need to pass `dataset` in order to quantize your model
+    Pattern(
+        id="quantised-anew",
+        regex=r"You need to pass `dataset` in order to quantize your model",
+        meaning=t("transformers means to quantise the model itself: a GPTQConfig was passed for weights that are quantised already, or config.json has lost its quantization_config."),
+        advice=t("For a model that is quantised already pass no quantization_config of your own (or one with the same bits and disable_exllama alone), and keep its config.json; to quantise one, GPTQConfig(bits=4, dataset='c4', tokenizer=tokenizer)."),
+    ),
     # TypeError: LoraConfig.__init__() got an unexpected keyword argument 'corda_config'
     Pattern(
         id="adapter-from-newer-peft",

@@ -143,10 +143,10 @@ PATTERNS: tuple[Pattern, ...] = (
             "token-id-out-of-vocab",
         ),
     ),
-    # The detected CUDA version (11.7) mismatches the version that was used to compile PyTorch (12.1).
+    # The detected CUDA version (11.7) mismatches the version that was used to compile PyTorch (12.1).   |   RuntimeError: ('The detected CUDA version (%s) mismatches the version that was used to compilePyTorch (%s).', '11.3', '12.8')
     Pattern(
         id="nvcc-mismatch",
-        regex=r"detected CUDA version \((?P<nvcc>[\d.]+)\) mismatches the version that was used to compile\s+PyTorch \((?P<torch>[\d.]+)\)",
+        regex=r"detected CUDA version \((?:%s\) mismatches[^\n]*?')?(?P<nvcc>[\d.]+)(?:\) mismatches the version that was used to compile\s+PyTorch \(|', ')(?P<torch>[\d.]+)",
         meaning=t(
             "An extension is being compiled with nvcc {nvcc} for a torch of CUDA {torch}.",
             nvcc="?",

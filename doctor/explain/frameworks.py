@@ -44,4 +44,12 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("{have} is installed, and this release of the project takes {wanted}.", have="?", wanted="?"),
         advice=t("`python -m pip install -U openmim && mim install '{wanted}'` (without blanks in it); for mmcv look first which of those has a ready wheel for your torch.", wanted="NAME<VERSION"),
     ),
+    # RuntimeError: nms_impl: implementation for device cuda:0 not found.
+    Pattern(
+        id="mmcv-without-cuda",
+        regex=r"\w+_impl: implementation for device cuda:\d+ not found",
+        meaning=t("mmcv's operators are there, but were compiled without CUDA: on a machine without toolkit or card, or taken from the CPU index."),
+        advice=t("Install the ready wheel of your CUDA and torch from OpenMMLab's index (`-f https://download.openmmlab.com/mmcv/dist/cuXXX/torchX.Y/index.html`); to compile it yourself FORCE_CUDA=1 and a toolkit of torch's CUDA."),
+        hides=("mmcv-without-ops",),
+    ),
 )  # fmt: skip

@@ -155,37 +155,6 @@ PATTERNS: tuple[Pattern, ...] = (
         confirms=("open-files-limit-low",),
         hides=("shm-bus-error",),
     ),
-    # OSError: [Errno 28] No space left on device   |   RuntimeError: [enforce fail at inline_container.cc:626] . unexpected pos 9985024 vs 9984920   |   cp: 写入 'model.safetensors' 时出错: 设备上没有空间
-    Pattern(
-        id="disk-full",
-        regex=r"No space left on device|\[Errno 28\]|os error 28\b|设备上没有空间|磁盘空间不足|PytorchStreamWriter failed writing file|enforce fail at inline_container\.cc:\d+\] \. unexpected pos|basic_ios::clear: iostream error",
-        meaning=t("A disk is full, or out of inodes. With 'torch_' or 'shm' in the path it is /dev/shm."),
-        advice=t("`df -h; df -i` show which; move caches and checkpoints to the data disk."),
-        confirms=(
-            "hf-cache-on-small-disk",
-            "checkpoint-budget-exceeds-disk",
-            "inode-exhausted",
-            "disk-nearly-full",
-            "shm-too-small",
-        ),
-    ),
-    # OSError: [Errno 122] Disk quota exceeded
-    Pattern(
-        id="quota",
-        regex=r"Disk quota exceeded|\[Errno 122\]|os error 122\b|超出磁盘限额",
-        meaning=t("Your quota on that file system is used up, even where df shows free space."),
-        advice=t(
-            "Delete old checkpoints there, or write elsewhere; `quota -s` or the platform's panel shows the quota."
-        ),
-        confirms=("quota-exceeded-on-target",),
-    ),
-    # OSError: [Errno 30] Read-only file system
-    Pattern(
-        id="read-only",
-        regex=r"Read-only file system|只读文件系统",
-        meaning=t("The target lies on a file system that cannot be written."),
-        advice=t("Write to another folder; a disk that turned read-only by itself is failing."),
-    ),
     # RuntimeError: No executable batch size found, reached zero.
     Pattern(
         id="no-batch-fits",

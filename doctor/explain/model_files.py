@@ -98,4 +98,18 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("`ls -l {file}` (some hundred KB to some MB are right), then download it again: `hf download NAME tokenizer.model --local-dir DIR`, or `git lfs pull` in a clone.", file="FILE"),
         confirms=("corrupt-checkpoint",),
     ),
+    # ValueError: Can't find a vocabulary file at path 'chinese_L-12_H-768_A-12'.   |   OSError: Model name 'vocab/vocab.txt' was not found in tokenizers model name list (bert-base-uncased)
+    Pattern(
+        id="vocabulary-file-missing",
+        regex=r"Can't find a vocabulary file at path '(?P<path>[^'\n]+)'|Model name '(?P<path2>[^'\n]+)' was not found in (?:tokenizers )?model name list",
+        meaning=t("There is no vocab.txt at {path}{path2}: a relative path counts from the folder that the script is started in.", path="", path2=""),
+        advice=t("`ls {path}{path2}` where you start it, and write the whole path: the folder that holds vocab.txt and config.json. A checkpoint of Google's TensorFlow BERT is no such folder; bert-base-chinese of the Hub is.", path="", path2=""),
+    ),
+    # AssertionError: The vocab size of the tokenizer does not match the vocab size of the LoRA weight.
+    Pattern(
+        id="tokenizer-of-another-model",
+        regex=r"vocab size of the tokenizer does not match the vocab size of",
+        meaning=t("The tokenizer beside the adapter is another model's: its number of tokens is not that of the saved embedding."),
+        advice=t("Take the tokenizer that was saved with the adapter (its folder's tokenizer files), and merge adapters in the order in which they were trained."),
+    ),
 )  # fmt: skip

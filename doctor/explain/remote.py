@@ -89,6 +89,13 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("The repository {path} belongs to another user id, as on a volume of an earlier container, and git refuses it.", path="?"),
         advice=t("`git config --global --add safe.directory {path}`", path="PATH"),
     ),
+    # fatal: https://modelscope.cn/models/damo/ofa/info/refs not valid: is this a git repository?
+    Pattern(
+        id="not-a-repository",
+        regex=r"fatal: (?P<url>\S+?)/info/refs not valid: is this a git repository\?",
+        meaning=t("{url} is the address of a page, not of a repository.", url="?"),
+        advice=t("ModelScope: `git clone https://www.modelscope.cn/OWNER/NAME.git` (no /models/ in it), Hugging Face: https://huggingface.co/OWNER/NAME; simpler: `modelscope download --model OWNER/NAME`, `hf download OWNER/NAME`."),
+    ),
     # git: 'lfs' is not a git command. See 'git --help'.   |   git：'lfs' 不是一个 git 命令。参见 'git --help'。   |   git-lfs filter-process: git-lfs: command not found
     Pattern(
         id="git-lfs-missing",

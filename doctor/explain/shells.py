@@ -13,6 +13,14 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("{file}{file2} has no permission to run: the execute bit is lost in zip files, on network disks and on the way from Windows.", file="", file2=""),
         advice=t("`bash {file}{file2}` (a .py with `python`) needs none; `chmod +x {file}{file2}` sets it, where the disk can hold it.", file="", file2=""),
     ),
+    # -bash: /root/autodl-tmp/miniconda3/bin/conda: /root/miniconda3/bin/python: bad interpreter: No such file or directory   |   /root/env/bin/pip: /root/old/bin/python3: 解释器错误: 没有那个文件或目录
+    Pattern(
+        id="environment-moved",
+        regex=r"(?P<script>[\w./-]+): (?P<python>\S*python[\d.]*): bad interpreter|(?P<script2>[\w./-]+)[:：] ?(?P<python2>\S*python[\d.]*)[:：] ?解释器错误",
+        meaning=t("{script}{script2} was made for {python}{python2}, which is not there: the environment was moved, copied or renamed.", script="", script2="", python="", python2=""),
+        advice=t("conda and venv do not survive a move: make it anew in its place (`conda env export`, `pip freeze` from the old one, or conda-pack), or move it back; `python -m pip` and `python -m conda` still work where python itself does."),
+        hides=("windows-line-ends",),
+    ),
     # OSError: Cannot find empty port in range: 6006-6006. You can specify a different port by setting the GRADIO_SERVER_PORT environment variable
     Pattern(
         id="web-port-taken",

@@ -8,7 +8,9 @@ from __future__ import annotations
 from doctor.explain.match import Pattern
 from doctor.model import t
 
-_FRAME = r"(?:site|dist)-packages[/\\](?P<library>\w+)[/\\][^\n]*?\.py\b[^\n]*?(?:\n(?![^\n]*\.py\b)[^\n]*){0,14}?"
+_FRAME = (
+    r"(?:site|dist)-packages[/\\](?P<library>\w+)[/\\][^\n]*?\.py\b[^\n]*?(?:\n(?![^\n]*\.py\b)[^\n]*){0,14}?"
+)
 """A traceback's last frame (Python's own, IPython's or rich's), in an installed library, up to the line of the error."""
 _WENT_ON = r"[Ll]oss'?[ \t]*[:=|][ \t]*\d"
 """A later line of a run that was not ended by it."""
@@ -111,6 +113,17 @@ PATTERNS: tuple[Pattern, ...] = (
         regex=_FRAME + r"TypeError: (?P<function>[\w.<>]+)\(\) got an unexpected keyword argument '(?P<argument>\w+)'",
         meaning=t("{library} passes {argument} to {function}, which does not take it: the two come from versions that do not fit, or your own class overrides a method with an older list of arguments.", library="?", argument="?", function="?"),
         advice=t("Your own method: add **kwargs to it. Else update the older of the two packages in the traceback, or pin the newer to what the older names (`python -m pip check`)."),
+        confirms=("dependent-library-too-old", "declared-requirement-not-met", "removed-argument"),
+        hides=("argument-not-taken",),
+        cleared_by=_WENT_ON,
+        general=True,
+    ),
+    # TypeError: scaled_dot_product_attention() got an unexpected keyword argument 'training'
+    Pattern(
+        id="argument-not-taken",
+        regex=r"TypeError: (?P<function>[\w.<>]+)\(\) got an unexpected keyword argument '(?P<argument>\w+)'",
+        meaning=t("{function} does not take {argument}: the caller was written for another version of it, or the name is misspelled.", function="?", argument="?"),
+        advice=t("The traceback's last lines show whose call it is. A library's: `python -m pip check`, and the versions that its own page names; your own: `help({function})` in Python lists what it takes.", function="FUNCTION"),
         confirms=("dependent-library-too-old", "declared-requirement-not-met", "removed-argument"),
         cleared_by=_WENT_ON,
         general=True,
