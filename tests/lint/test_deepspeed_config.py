@@ -12,6 +12,7 @@ from doctor.lint import lint_source
 from doctor.tables import load
 from runner.deepspeed_keys import OTHER_NUMBERS, READ, READ_OF_ZERO, TUNING, UNUSED, UNUSED_OF_ZERO
 from tests.commands_run import doctor
+from tests.runner.test_config_files_of_others import DEEPSPEED
 
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "a batch that no number of processes makes": (
@@ -56,6 +57,16 @@ def test_nothing_is_said_of_what_is_right(content: dict[str, Any]) -> None:
     assert lint_source(json.dumps(content, indent=1), path="ds.json") == []
 
 
+HANDED_OUT = [(name, content) for name, (content, _, _) in DEEPSPEED.items()]
+
+
+@pytest.mark.parametrize(("name", "content"), HANDED_OUT, ids=[name for name, _ in HANDED_OUT])
+def test_files_as_projects_hand_them_out_raise_no_alarm(name: str, content: dict[str, Any]) -> None:
+    found = lint_source(json.dumps(content, indent=1), path="ds.json")
+    wanted = ["warn"] if name == "weights on the host at stage 2" else []
+    assert [one.level for one in found] == wanted, found
+
+
 def test_a_key_that_stands_there_twice_is_refused_by_deepspeed() -> None:
     source = '{\n"zero_optimization": {\n"stage": 2,\n"stage": 3}}'
     (found,) = lint_source(source, path="ds.json")
@@ -70,7 +81,9 @@ def test_a_torn_file_is_unknown_and_never_fine() -> None:
 def test_every_key_that_the_runner_reads_is_one_of_deepspeeds() -> None:
     keys = load("deepspeed_keys")
     assert {*TUNING, *UNUSED_OF_ZERO, *READ_OF_ZERO} <= set(keys["zero"])
-    assert {*READ, *UNUSED, *OTHER_NUMBERS} - {"zenflow"} == set(keys["beside"]), "none is passed over as unknown"
+    assert {*READ, *UNUSED, *OTHER_NUMBERS} - {"zenflow"} == set(keys["beside"]), (
+        "none is passed over as unknown"
+    )
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:
