@@ -98,7 +98,8 @@ def prepare_directory(
 def _unwritable(run: RunDir, error: OSError) -> Text:
     # shutil.Error holds a list of (from, to, words), one a file.
     why = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror or str(error)
-    return t("the run directory {path} cannot be written: {error}", path=str(run.path), error=str(why))
+    return t("the run directory {path} cannot be written: {error}. --run-dir DIR puts it elsewhere, DOCTOR_RUNS=DIR all of them",
+             path=str(run.path), error=str(why))  # fmt: skip
 
 
 def copy_runner(run: RunDir) -> None:

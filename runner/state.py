@@ -13,6 +13,7 @@ from runner.alerts import AlertBook
 from runner.curve import Curve
 from runner.events import RunEvent, amount, number, table, whole
 from runner.rank_paces import RankPaces, rank_of
+from runner.run_times import RunTimes
 from runner.state_json import state_as_dict
 from runner.text import Text
 from runner.windows import Windows
@@ -26,8 +27,6 @@ PATIENCE = 3.0
 """A trainer that was once quiet for G seconds and went on is not called stalled before PATIENCE x G."""
 FIRST_STEP_S = 600.0
 """Before the first step kernels are compiled, caches filled and workers started: silence says nothing so soon."""
-
-
 XIDS_KEPT = 20
 
 
@@ -88,13 +87,12 @@ class RunState:
         self._tokens_of_padded = 0
         self.non_finite_losses = 0
         self.split_seconds: dict[str, float] = {}
-        self.first_t: float | None = None
+        self.times = RunTimes()
         self.last_trainer_t: float | None = None
         self.is_begun_anew = False
         """The trainer spoke after its end: another start prepares, and has not said yet where it goes on."""
         self.longest_gap_s = 0.0
         """Between two words of the trainer within one start."""
-        self.last_t: float | None = None
         self.ranks = RankPaces()
         """The other processes of the same training; what stands elsewhere here is rank 0's."""
         self.windows = Windows()
@@ -108,8 +106,7 @@ class RunState:
     # -- fold ---------------------------------------------------------------------------------------------------
     def add(self, event: RunEvent) -> None:
         """Fold one event in. Unknown kinds and keys are passed over."""
-        self.first_t = event.t if self.first_t is None else min(self.first_t, event.t)
-        self.last_t = event.t if self.last_t is None else max(self.last_t, event.t)
+        self.times.add(event, self.last_trainer_t)
         if self._is_another_ranks(event):
             return
         if event.source.startswith(("trainer", "log")):
@@ -257,6 +254,14 @@ class RunState:
 
     def _on_sample_stacks(self, event: RunEvent) -> None:
         self.stacks = event.data
+
+    @property
+    def first_t(self) -> float | None:
+        return self.times.first_t
+
+    @property
+    def last_t(self) -> float | None:
+        return self.times.last_t
 
     # -- derived ------------------------------------------------------------------------------------------------
     def status_at(self, now: float, trainer_alive: bool | None = None) -> str:

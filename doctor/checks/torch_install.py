@@ -72,7 +72,7 @@ def torch_is_installed(
         subject="torch",
         title=t(
             "{python} has no torch",
-            python=python.value.executable if python.value else "python",
+            python=(python.value.executable if python.value else None) or "python",
         ),
         evidence=evidence(packages__complete=packages.complete),
         advice=t(

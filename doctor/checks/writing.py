@@ -112,7 +112,9 @@ def _finding(path: str, level: Level, title: Text, proof: tuple[Evidence, ...]) 
         subject=path,
         title=title,
         evidence=proof,
-        advice=t("Let the run write to a folder that takes files: try  touch FOLDER/x && rm FOLDER/x"),
+        advice=t(
+            "Let the run write to a folder that takes files (doctor run --run-dir FOLDER/NAME): try  touch FOLDER/x && rm FOLDER/x"
+        ),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 import time
 from pathlib import Path
@@ -32,10 +33,9 @@ def run(namespace: argparse.Namespace) -> int:
     except StageError as error:
         raise CommandError(error.text) from None
     except OSError as error:
-        text = t(
-            "{file}: {error}", file=str(error.filename or namespace.data), error=error.strerror or str(error)
-        )
-        raise CommandError(text) from None
+        place = namespace.to if namespace.to and error.errno in (errno.EROFS, errno.ENOSPC) else None
+        where, why = str(place or error.filename or namespace.data), error.strerror or str(error)
+        raise CommandError(t("{file}: {error}", file=where, error=why)) from None
     _say(staged, namespace.data)
     return Exit.OK
 
