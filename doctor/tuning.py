@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -115,11 +116,17 @@ def place_for(request: MemoryRequest, snapshot: Snapshot, options: PlanOptions, 
     refused = refusal(request)
     if refused is not None:
         raise CannotMeasure(refused)
-    on_cpu = int(card.free_bytes * (1 - KEPT_FREE)) if request.device == "cpu" else 0
+    on_cpu = min(int(card.free_bytes * (1 - KEPT_FREE)), own_limit_bytes()) if request.device == "cpu" else 0
     return Place(
         python=python.executable, torch=torch_version(snapshot), card=card,
         limit_bytes=options.memory_limit_bytes or on_cpu, capped=options.memory_limit_bytes is not None, limit_s=limit_s,
     )  # fmt: skip
+
+
+def own_limit_bytes() -> int:
+    """Return what the session's own limits leave a process (``ulimit -d``, ``ulimit -v``); a great number: nothing limits it."""
+    soft = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_DATA, resource.RLIMIT_AS)]
+    return min((one for one in soft if one != resource.RLIM_INFINITY), default=1 << 62)
 
 
 def growing(batch: int) -> list[int]:

@@ -22,6 +22,7 @@ from runner.workbench import Batch
 TOLERANCE = {"fp32": 1e-3, "bf16": 5e-2, "fp16": 2e-2}
 """Of the largest logit: compiled kernels add in another order and keep other values in 32 bits."""
 LOOK_EVERY_S = 1.0
+STOPPED = t("compile: given up, the run was asked to stop")
 
 
 class GivenUp(Exception):  # noqa: N818 - it is what it says
@@ -60,7 +61,7 @@ def at_most(seconds: float, stopped: Callable[[], bool]) -> Iterator[None]:
 
     def look(*_: Any) -> None:
         if stopped():
-            raise GivenUp(t("compile: given up, the run was asked to stop"))
+            raise GivenUp(STOPPED)
         if time.monotonic() > end:
             raise GivenUp(
                 t("compile: given up after {seconds} s; the run goes on without", seconds=round(seconds))
@@ -97,6 +98,14 @@ def furthest_apart(engine: Engine, eager: Any, batch: Batch) -> float:
         finally:
             engine.model = compiled
     return float((ours - plain).abs().max() / plain.abs().max().clamp_min(1e-6))
+
+
+def graphs_made() -> int:
+    """Return how many graphs torch has compiled in this process; 0 where this torch does not count them."""
+    counters: Any = getattr(
+        torch._dynamo.utils, "counters", {}
+    )  # torch's own affair, and called so since 2.0
+    return int(counters["stats"]["unique_graphs"]) if counters else 0
 
 
 def stop_compilers() -> None:

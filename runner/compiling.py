@@ -14,10 +14,12 @@ from typing import Any
 import msgspec
 
 from runner.compile_trial import (
+    STOPPED,
     TOLERANCE,
     GivenUp,
     at_most,
     furthest_apart,
+    graphs_made,
     missing_tool,
     stop_compilers,
     why_of,
@@ -35,6 +37,8 @@ MOST_S = 120.0
 MOST_SHARE = 0.02
 SHAPES = (0.1, 0.5, 0.9)
 """Micro-batches of these quantiles of the padded length are timed."""
+OTHER_SHAPES = (0.3, 0.7)
+"""Lengths tried afterwards: they are to be served by what was compiled for the others."""
 PASSES = 3
 FILE = "compile.json"
 
@@ -60,7 +64,10 @@ def settle_compiling(bench: Workbench) -> None:
             _go_on_compiled(bench)
         return
     decided = _decide(bench)
-    write_durably(path, msgspec.json.encode(decided))
+    if (
+        decided.compiled or not bench.stop.own
+    ):  # one that was broken off by a stop is tried again by who goes on
+        write_durably(path, msgspec.json.encode(decided))
     bench.journal.note(
         "info" if decided.compiled or bench.settings.compile == "auto" else "warn", decided.why
     )
@@ -93,6 +100,9 @@ def _go_on_compiled(bench: Workbench) -> None:
             rehearse(bench, _batches(bench)[0])
     except Exception as error:  # a compiler, a kernel: this machine cannot what the one before could
         _go_back(bench)
+        if bench.stop.own:  # nothing more is trained: who goes on compiles again
+            bench.journal.note("info", STOPPED)
+            return
         bench.journal.note("warn", why_of(error))
         bench.journal.note(
             "warn", t("compile: this run was compiled so far: from here on it rounds otherwise")
@@ -113,11 +123,15 @@ def _decide(bench: Workbench) -> Decided:
         return Decided(compiled=False, why=missing)
     tried = _batches(bench)
     with leaving_no_trace(bench):
-        eager_s = _timed(bench, tried)
-        expected_s = eager_s / len(tried) * bench.total * bench.train.batch_size / _samples_each(tried)
-        if bench.settings.compile == "auto" and expected_s < LEAST_RUN_S:
-            return Decided(compiled=False, why=t("compile: not tried, the whole run takes about {seconds} s and would not earn it back", seconds=round(expected_s)))  # fmt: skip
-        return _tried(bench, tried, eager_s, expected_s)
+        try:
+            middle = tried[len(tried) // 2 : len(tried) // 2 + 1]
+            expected_s = _whole_run_s(bench, middle, _timed(bench, middle, passes=1))
+            if bench.settings.compile == "auto" and expected_s < LEAST_RUN_S:
+                return Decided(compiled=False, why=t("compile: not tried, the whole run takes about {seconds} s and would not earn it back", seconds=round(expected_s)))  # fmt: skip
+            eager_s = _timed(bench, tried)
+        except GivenUp as error:
+            return Decided(compiled=False, why=error.text)
+        return _tried(bench, tried, eager_s, _whole_run_s(bench, tried, eager_s))
 
 
 def _tried(bench: Workbench, tried: list[Batch], eager_s: float, expected_s: float) -> Decided:
@@ -131,6 +145,7 @@ def _tried(bench: Workbench, tried: list[Batch], eager_s: float, expected_s: flo
             bench.engine.compile()
             for batch in tried:
                 rehearse(bench, batch)
+            look_for_storm(bench)
             apart = max(furthest_apart(bench.engine, eager, batch) for batch in tried)
         compile_s = time.perf_counter() - begun
         ratio = _timed(bench, tried) / eager_s
@@ -164,13 +179,40 @@ def _go_back(bench: Workbench) -> None:
     bench.engine.free_memory()
 
 
-def _timed(bench: Workbench, tried: list[Batch]) -> float:
-    """Return the seconds of one pass over each batch: medians of a few, after one that does not count."""
+def look_for_storm(bench: Workbench) -> None:
+    """Send batches of lengths through that it has not seen: they are to be served by what is compiled already.
+
+    Raises:
+        GivenUp: it compiles again for each, and would throughout the run. Where compiling was asked for, it is only said.
+    """
+    before = graphs_made()
+    for batch in _batches(bench, OTHER_SHAPES):
+        rehearse(bench, batch)
+    figures: dict[str, Any] = {"times": graphs_made() - before, "batches": len(OTHER_SHAPES)}
+    if not figures["times"]:
+        return
+    if bench.settings.compile == "auto":
+        raise GivenUp(t("compile: given up, other lengths are compiled anew ({times} {times:time|times} in {batches} batches); the run goes on without", **figures))  # fmt: skip
+    bench.journal.note("warn", t("compile: other lengths are compiled anew ({times} {times:time|times} in {batches} batches): the run will stop for that again and again", **figures))  # fmt: skip
+
+
+def _whole_run_s(bench: Workbench, timed: list[Batch], seconds: float) -> float:
+    return seconds / len(timed) * bench.total * bench.train.batch_size / _samples_each(timed)
+
+
+def _timed(bench: Workbench, tried: list[Batch], passes: int = PASSES) -> float:
+    """Return the seconds of one pass over each batch: medians of a few, after one that does not count.
+
+    Raises:
+        GivenUp: the run is asked to stop.
+    """
     total = 0.0
     for batch in tried:
         rehearse(bench, batch)
         seconds = []
-        for _ in range(PASSES):
+        for _ in range(passes):
+            if bench.stop.own:
+                raise GivenUp(STOPPED)
             begun = time.perf_counter()
             rehearse(bench, batch)
             seconds.append(time.perf_counter() - begun)
@@ -178,13 +220,13 @@ def _timed(bench: Workbench, tried: list[Batch]) -> float:
     return total
 
 
-def _batches(bench: Workbench) -> list[Batch]:
+def _batches(bench: Workbench, shares: tuple[float, ...] = SHAPES) -> list[Batch]:
     """Return micro-batches of a few lengths out of the first epoch's."""
     windows = bench.windows(0)  # type: ignore[attr-defined]
     found = [part for window in windows[:50] for part in window]
     lengths = bench.data.train.lengths
     found.sort(key=lambda part: max(int(lengths[index]) for index in part))
-    return batches_of(bench, [found[int(share * (len(found) - 1))] for share in SHAPES])
+    return batches_of(bench, [found[int(share * (len(found) - 1))] for share in shares])
 
 
 def _samples_each(tried: list[Batch]) -> float:

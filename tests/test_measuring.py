@@ -201,3 +201,13 @@ def test_a_limit_takes_from_what_is_free_and_never_gives() -> None:
     assert (limited(card, 2000).total_bytes, limited(card, 2000).free_bytes) == (2000, 2000)
     assert limited(card, 5000).free_bytes == 3000
     assert limited(card, None) == card
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("d", "1024000000"), ("v", "2048000000")], ids=["ulimit -d", "ulimit -v"]
+)
+def test_the_sessions_own_limits_bound_what_is_measured(kind: str, expected: str) -> None:
+    kilobytes = int(expected) // 1024
+    code = "from doctor.tuning import own_limit_bytes; print(own_limit_bytes())"
+    argv = ["bash", "-c", f'ulimit -{kind} {kilobytes}; exec "$0" -c "{code}"', sys.executable]
+    assert subprocess.run(argv, cwd=ROOT, capture_output=True, text=True).stdout.strip() == expected

@@ -13,6 +13,7 @@ import runner.compiling
 from runner.compile_trial import GivenUp, at_most, missing_tool, why_of
 from runner.compiling import earns_back
 from runner.rundir import RunDir
+from runner.signals import EXIT_SAVED, StopRequest
 from tests.runner.tiny import events, final_hash, last_losses, make_run, train
 
 
@@ -23,12 +24,13 @@ def notes(run: RunDir) -> list[str]:
 class Compiled(torch.nn.Module):
     """Stands for a compiled model: the model itself, slower or with other answers."""
 
-    def __init__(self, model: Any, sleeps: float = 0.0, adds: float = 0.0) -> None:
+    def __init__(self, model: Any, sleeps: float = 0.0, adds: float = 0.0, anew: bool = False) -> None:
         super().__init__()
-        self._orig_mod, self._sleeps, self._adds = model, sleeps, adds
+        self._orig_mod, self._sleeps, self._adds, self._anew = model, sleeps, adds, anew
 
     def forward(self, **inputs: Any) -> Any:
         time.sleep(self._sleeps)
+        torch._dynamo.utils.counters["stats"]["unique_graphs"] += self._anew
         answer = self._orig_mod(**inputs)
         answer.logits = answer.logits + self._adds
         return answer
@@ -41,7 +43,7 @@ def long_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner.compiling, "missing_tool", lambda _: None)
 
 
-def compiles_to(monkeypatch: pytest.MonkeyPatch, **how: float) -> list[bool]:
+def compiles_to(monkeypatch: pytest.MonkeyPatch, **how: Any) -> list[bool]:
     asked: list[bool] = []
 
     def compile_(model: Any, dynamic: bool) -> Any:
@@ -155,6 +157,42 @@ def test_what_compiles_to_no_use_is_given_up_and_trains_as_if_nothing_had_been(
     assert train(run) == 0
     assert any(word in note for note in notes(run))
     assert final_hash(run) == final_hash(plain)
+
+
+@pytest.mark.train
+@pytest.mark.parametrize(
+    ("asked", "compiled", "words"),
+    [("auto", b"false", "given up, other lengths are compiled anew"), ("true", b"true", "again and again")],
+)
+def test_a_model_that_is_compiled_anew_for_each_length_is_given_up_or_where_it_was_asked_for_warned_of(
+    asked: str, compiled: bytes, words: str, tmp_path: Path, long_run: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiles_to(monkeypatch, anew=True)
+    run = make_run(tmp_path, ["train.epochs=1", f"train.compile={asked}"])
+    assert train(run) == 0
+    assert any(words in note for note in notes(run))
+    assert b'"compiled":' + compiled in (run.path / "compile.json").read_bytes()
+
+
+@pytest.mark.train
+def test_a_stop_in_the_trial_decides_nothing_for_who_goes_on(
+    tmp_path: Path, long_run: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = StopRequest()
+
+    def stopped(model: Any, dynamic: bool) -> Any:
+        stop.signal_name = "SIGTERM"
+        return Compiled(model, sleeps=60.0)
+
+    monkeypatch.setattr(torch, "compile", stopped)
+    run = make_run(tmp_path, ["train.epochs=1", "train.compile=auto"])
+    assert train(run, stop=stop) == EXIT_SAVED
+    assert any("asked to stop" in note for note in notes(run))
+    assert not (run.path / "compile.json").exists()
+    asked = compiles_to(monkeypatch)
+    monkeypatch.setattr(runner.compiling, "earns_back", lambda *_: True)
+    assert train(run, resume=True) == 0
+    assert asked == [True] and b'"compiled":true' in (run.path / "compile.json").read_bytes()
 
 
 @pytest.mark.train
