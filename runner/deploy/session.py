@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -18,12 +18,20 @@ DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
 
 
 def require_onnx(*modules: str) -> None:
-    """Raise InputError, with the command that installs them, where one of ``modules`` is not installed."""
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    """Raise InputError, with the command that installs them, where one of ``modules`` cannot be imported."""
+    missing: dict[str, str] = {}
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except (
+            ImportError
+        ) as error:  # not there, or its libraries are not: libcudart.so.13: cannot open shared object file
+            missing[name] = " ".join(str(error).split())[:200]
     if missing:
         raise InputError(
-            t("this needs {names} in the environment that trained: {command}",
-              names=", ".join(missing), command=f"{sys.executable} -m pip install onnx onnxscript onnxruntime")
+            t("this needs {names} in the environment that trained ({why}): {command}",
+              names=", ".join(missing), why="; ".join(missing.values()),
+              command=f"{sys.executable} -m pip install onnx onnxscript onnxruntime")
         )  # fmt: skip
 
 

@@ -56,9 +56,8 @@ def save_model(folder: Path, auto: str, kind: str = "bert", **changes: Any) -> P
     torch.manual_seed(7)
     sizes = {"distilbert": DISTILBERT, "gpt2": GPT2}.get(kind, SIZES)
     labels = {"id2label": LABELS, "label2id": {name: index for index, name in LABELS.items()}}
-    config = transformers.AutoConfig.for_model(
-        kind, **sizes, **OWN.get(kind, {}), **(labels if "Classification" in auto else {}), **changes
-    )
+    names = labels if "Classification" in auto else {}
+    config = transformers.AutoConfig.for_model(kind, **{**sizes, **OWN.get(kind, {}), **names, **changes})
     getattr(transformers, auto).from_config(config).save_pretrained(str(folder))
     save_tokenizer(folder, kind)
     return folder
