@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from doctor.commands import CommandError, Exit, alerting, complain, several
 from doctor.language import say
+from runner.strings import shown
 from runner.text import t
 
 if TYPE_CHECKING:
@@ -58,13 +59,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def refuse_without_command(namespace: argparse.Namespace) -> None:
     """Raises CommandError: an option that goes with a command, and no command."""
     asked = (namespace.retry, namespace.resume_with, namespace.checkpoints, namespace.on_finish, namespace.on_finish_always)  # fmt: skip
-    if any(asked):
-        raise CommandError(
-            say(
-                "--retry and --on-finish are for a command of your own: doctor run --retry 2 -- python train.py"
-            ),
-            Exit.USAGE,
+    if not any(asked):
+        return
+    if namespace.profile is None and namespace.resume is None:
+        words = t(
+            "--retry and --on-finish are for a command of your own: doctor run --retry 2 -- python train.py"
         )
+    else:
+        again = f"--resume {namespace.resume}" if namespace.resume else namespace.profile
+        words = t("--retry and --on-finish go with a command, and a run of a profile is one: doctor run --on-finish CMD -- doctor run {profile}",
+                  profile=shown(again))  # fmt: skip
+    raise CommandError(words, Exit.USAGE)
 
 
 def run(namespace: argparse.Namespace) -> int:

@@ -379,3 +379,21 @@ def test_the_copied_runner_is_ours(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
     copy_runner(run)
     assert (run.code / "runner" / "session.py").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["tiny.toml"], "doctor run --on-finish CMD -- doctor run tiny.toml"),
+        (["--resume", "one"], "doctor run --on-finish CMD -- doctor run --resume one"),
+        ([], "doctor run --retry 2 -- python train.py"),
+    ],
+    ids=["a profile", "a run to go on with", "nothing"],
+)
+def test_what_goes_with_a_command_says_how_a_profile_becomes_one(
+    doctor: Doctor, arguments: list[str], said: str
+) -> None:
+    process = doctor("run", *arguments, "--on-finish", "shutdown")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert said in err
