@@ -48,4 +48,12 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("The learning rate (or another number) reached the optimizer as text: YAML takes 1e-4 for a string, because it has no point."),
         advice=t("Write 1.0e-4 in the YAML file, or float(value) where your own script reads it."),
     ),
+    # File "/root/LLaMA-Factory/src/llamafactory/data/converter.py", line 84, in __call__     if example[self.dataset_attr.prompt]: KeyError: 'instruction'
+    Pattern(
+        id="dataset-columns",
+        regex=r"llamafactory[/\\]data[/\\]\w+\.py\"[^\n]*(?:\n[^\n]*){0,8}?KeyError: '(?P<key>[^'\n]+)'",
+        meaning=t("LLaMA-Factory reads the field {key} of each row, and the rows have none of that name.", key="?"),
+        advice=t("Look at a row (`head -c 500 FILE`) and say in dataset_info.json how the fields are called: columns (prompt, query, response, messages), formatting alpaca or sharegpt, and tags where role and content have other names."),
+        hides=("remote-code-fails",),
+    ),
 )  # fmt: skip

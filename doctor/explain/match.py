@@ -57,7 +57,7 @@ SUBJECTS = (
     "imports", "versions", "hugging_face", "models", "own_code", "model_files", "adapters", "serving", "vllm_requests", "llama_factory",
     "trainer_arguments", "tokenizing", "training", "shapes", "dataset_files", "data", "text_files", "building", "toolchain",
     "compiling", "installers", "conda_and_apt", "windows", "mirrors", "hubs", "hub_access", "network", "remote", "notebooks",
-    "clusters", "shells", "frameworks", "training_programs", "processes",
+    "clusters", "shells", "frameworks", "training_programs", "pictures", "processes",
 )  # fmt: skip
 """The modules of the table, most specific first."""
 

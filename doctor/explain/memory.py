@@ -25,10 +25,10 @@ PATTERNS: tuple[Pattern, ...] = (
         confirms=_WHO_HOLDS_IT,
         hides=("cuda-oom-bare", "cuda-oom-unsaid"),
     ),
-    # torch.cuda.OutOfMemoryError: CUDA out of memory   |   RuntimeError: CUDA out of memory.
+    # torch.cuda.OutOfMemoryError: CUDA out of memory   |   RuntimeError: CUDA out of memory.   |   RuntimeError: cuda runtime error (2) : out of memory at /pytorch/aten/src/THC/generic/THCStorage.cu:58
     Pattern(
         id="cuda-oom-unsaid",
-        regex=r"(?:CUDA|Cuda|cuda|HIP) out of memory|torch(?:\.cuda)?\.OutOfMemoryError",
+        regex=r"(?:CUDA|Cuda|cuda|HIP) out of memory|cuda runtime error \(2\)|torch(?:\.cuda)?\.OutOfMemoryError",
         meaning=t("The card's memory did not suffice; the line does not say for how much."),
         advice=_MAKE_ROOM,
         confirms=_WHO_HOLDS_IT,

@@ -144,4 +144,12 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("Load it in bfloat16 (float32 on older cards); if the base model answers and yours does not, go back to an earlier checkpoint."),
         confirms=("fp16-on-bf16-pretrained",),
     ),
+    # ValueError: `rope_scaling` must be a dictionary with two fields, `type` and `factor`, got {'factor': 8.0, 'rope_type': 'llama3'}
+    Pattern(
+        id="config-newer",
+        regex=r"`rope_scaling`(?: must be a dictionary|'s \w+ field must be)",
+        meaning=t("config.json describes the positions in a form that this transformers is too old to read (Llama 3.1's came with 4.43)."),
+        advice=_NEWER_TRANSFORMERS,
+        confirms=("transformers-torch-too-old",),
+    ),
 )  # fmt: skip

@@ -110,12 +110,12 @@ PATTERNS: tuple[Pattern, ...] = (
             "Keep tensors of the Dataset and of `map` functions on the CPU and move each batch afterwards; else multiprocessing.set_start_method('spawn') under `if __name__ == '__main__':`. vLLM: VLLM_WORKER_MULTIPROC_METHOD=spawn."
         ),
     ),
-    # An attempt has been made to start a new process before the current process has finished its bootstrapping phase.
+    # An attempt has been made to start a new process before the current process has finished its bootstrapping phase.   |   File "D:\anaconda3\lib\multiprocessing\popen_spawn_win32.py", line 93, in __init__     reduction.dump(process_obj, to_child) BrokenPipeError: [Errno 32] Broken pipe
     Pattern(
         id="main-guard-missing",
-        regex=r"current process has finished its bootstrapping phase",
+        regex=r"current process has finished its bootstrapping phase|popen_spawn_win32\.py\"[^\n]*(?:\n[^\n]*){0,3}?BrokenPipeError",
         meaning=t("Worker processes import the script anew, and it starts them again: the `__main__` guard is missing."),
-        advice=t("Put what starts the training under `if __name__ == '__main__':`."),
+        advice=t("Put what starts the training under `if __name__ == '__main__':`; num_workers=0 does without worker processes."),
         confirms=("workers-start-by-forkserver",),
     ),
     # AttributeError: Can't pickle local object 'main.<locals>.collate'   |   TypeError: cannot pickle '_thread.lock' object
