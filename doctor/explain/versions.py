@@ -9,9 +9,13 @@ from doctor.explain.match import Pattern
 from doctor.model import t
 
 _FRAME = (
-    r"(?:site|dist)-packages[/\\](?P<library>\w+)[/\\][^\n]*?\.py\b[^\n]*?(?:\n(?![^\n]*\.py\b)[^\n]*){0,14}?"
+    r"(?:site|dist)-packages[/\\](?P<library>\w+)[/\\](?![^\n]*__getattr)[^\n]*?\.py\b[^\n]*?"
+    r"(?:\n(?![^\n]*\.py\b(?![^\n]*__getattr))(?![^\n]*\(\*args, \*\*kwargs\))[^\n]*){0,14}?"
 )
-"""A traceback's last frame (Python's own, IPython's or rich's), in an installed library, up to the line of the error."""
+"""A traceback's last frame (Python's own, IPython's or rich's), in an installed library, up to the line of the error.
+
+A __getattr__ answers for its caller's frame, and what only hands on its arguments asks for nothing itself.
+"""
 _WENT_ON = r"[Ll]oss'?[ \t]*[:=|][ \t]*\d"
 """A later line of a run that was not ended by it."""
 _OF_TORCH = t(

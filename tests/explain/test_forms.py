@@ -97,3 +97,22 @@ def test_a_frame_of_ones_own_after_the_librarys_is_no_librarys_error() -> None:
     own = 'File "/workspace/train.py", line 3, in g\n    h(x=1)\n'
     known = explain(f"{library}{own}TypeError: h() got an unexpected keyword argument 'x'\n").known
     assert "library-argument" not in [item.match.id for item in known]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "File \"/workspace/train.py\", line 3, in g\n    model.foo\nFile \"/venv/lib/python3.11/site-packages/torch/nn/modules/module.py\", line 1940, in __getattr__\n    raise AttributeError(\nAttributeError: 'LlamaForCausalLM' object has no attribute 'foo'",
+        "File \"/venv/lib/python3.11/site-packages/torch/utils/_contextlib.py\", line 116, in decorate_context\n    return func(*args, **kwargs)\nTypeError: generate() got an unexpected keyword argument 'foo'",
+    ],
+    ids=["an attribute that one's own code asks for", "an argument that is only handed on"],
+)
+def test_what_a_library_only_passes_on_is_not_called_its_own(text: str) -> None:
+    assert not {item.match.id for item in explain(text).known} & {"library-object", "library-argument"}
+
+
+def test_a_library_that_asks_through_getattr_is_named() -> None:
+    asking = 'File "/venv/lib/python3.11/site-packages/unsloth/trainer.py", line 4, in f\n    model.foo\n'
+    answering = 'File "/venv/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1940, in __getattr__\n    raise AttributeError(\n'
+    (known,) = explain(f"{asking}{answering}AttributeError: 'LlamaModel' object has no attribute 'foo'").known
+    assert (known.match.id, known.match.extracted["library"]) == ("library-object", "unsloth")
