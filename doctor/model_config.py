@@ -18,18 +18,22 @@ CONFIG_LIMIT_BYTES = 1 << 20
 """A configuration larger than this is none."""
 
 
+CONFIG = "config.json"
 ADAPTER = "adapter_config.json"
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".onnx")
+NEAREST = 3
 TABLE = "doctor/tables/models.toml"
 """The source of a configuration that came from our table."""
 
 
 class NoConfig(ValueError):  # noqa: N818 - it is what it says
-    """The model's configuration was not found or is none. ``text`` says where was looked, and the way out."""
+    """The model's configuration was not found or is none. ``text`` says where was looked, and the way out; ``folder`` is that of
+    a model whose weights may tell something all the same."""
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: Text, folder: Path | None = None) -> None:
         super().__init__(str(text))
         self.text = text
+        self.folder = folder
 
 
 class FoundConfig(NamedTuple):
@@ -38,6 +42,12 @@ class FoundConfig(NamedTuple):
     name: str
     config: dict[str, Any]
     source: str
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the model itself; None: the configuration came from a profile or our table."""
+        path = Path(self.source)
+        return path.parent if path.name == CONFIG else None
 
 
 def hub_cache(environ: Mapping[str, str], home: Path) -> Path:
@@ -73,6 +83,10 @@ def find_config(name: str, cache: Path) -> FoundConfig:
     known = _table().get(name.lower()) or _table().get(name.lower().rpartition("/")[2])
     if known is not None:
         return FoundConfig(name, dict(known), TABLE)
+    near = nearest_models(name)
+    if near:
+        raise NoConfig(t("the configuration of {name} is neither here nor in the table, where these are near to it: {near}. Fetch it alone with `hf download {name} config.json`, or give the path of a config.json",
+                         name=name, near=", ".join(near)))  # fmt: skip
     raise NoConfig(
         t("the configuration of {name} is neither here nor in the table. Fetch it alone with `hf download {name} config.json`, or give the path of a config.json",
           name=name)
@@ -88,15 +102,10 @@ def _refuse_without_config(folder: Path) -> None:
                          folder=str(folder), **_adapted(folder / ADAPTER)))  # fmt: skip
     if any(folder.glob("*.gguf")):
         raise NoConfig(_is_gguf(folder))
-    from doctor.weights_on_disk import floor_of
-
-    floor = floor_of(folder)
-    if floor is None:
-        raise NoConfig(
-            t("{folder} has no config.json: a model's own says what its layers are", folder=str(folder))
-        )
-    raise NoConfig(t("{folder} has no config.json, and weights alone do not tell a model's layers: put its own beside them. {millions} M parameters alone take {whole} MB trained whole with AdamW, {frozen} MB standing still in 16 bits",
-                     folder=str(folder), **floor._asdict()))  # fmt: skip
+    raise NoConfig(
+        t("{folder} has no config.json, and only that tells a model's layers: put its own there.", folder=str(folder)),
+        folder,
+    )  # fmt: skip
 
 
 def _adapted(path: Path) -> dict[str, str]:
@@ -130,6 +139,15 @@ def _table() -> dict[str, dict[str, Any]]:
 def known_models() -> list[str]:
     """Return the names in the table."""
     return [row["name"] for row in load("models")["model"]]
+
+
+def nearest_models(name: str) -> list[str]:
+    """Return the models of the table whose names look most like ``name``; empty: none does."""
+    import difflib
+
+    short = {known.rpartition("/")[2].lower(): known for known in known_models()}
+    near = difflib.get_close_matches(name.rpartition("/")[2].lower(), short, NEAREST, 0.6)
+    return [short[one] for one in near]
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -22,31 +22,25 @@ _MB = 1 << 20
 
 class OnDisk(NamedTuple):
     parameters: int
+    """Numbers in the files."""
+    file_bytes: int
     is_packed: bool
-    """Quantised: the files hold fewer numbers than the model has parameters."""
-
-
-class Floor(NamedTuple):
-    millions: float
-    """Of parameters."""
-    whole: int
-    """MB trained whole with AdamW."""
-    frozen: int
-    """MB where they stand still in 16 bits."""
+    """Quantised: a number in the files may be several parameters."""
 
 
 def weights_in(folder: Path) -> OnDisk | None:
     """Return what the safetensors files of a model's folder hold; None: there are none, or one cannot be read."""
-    parameters, packed = 0, False
+    parameters, file_bytes, packed = 0, 0, False
     files = sorted(folder.glob("*.safetensors"))
     try:
         for path in files:
+            file_bytes += path.stat().st_size
             for entry in _header(path):
                 parameters += prod(entry["shape"])
                 packed = packed or (entry["dtype"] in PACKED and len(entry["shape"]) > 1)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return OnDisk(parameters, packed) if files else None
+    return OnDisk(parameters, file_bytes, packed) if files else None
 
 
 def _header(path: Path) -> list[dict[str, Any]]:
@@ -56,18 +50,13 @@ def _header(path: Path) -> list[dict[str, Any]]:
     return [entry for name, entry in tree.items() if name != "__metadata__"]
 
 
-def floor_of(folder: Path) -> Floor | None:
+def floor_text(folder: Path) -> Text | None:
     """Return what training takes at least, by the weights that lie in ``folder``; None: that cannot be told."""
     found = weights_in(folder)
-    if found is None or not found.parameters or found.is_packed:
+    if found is None or not found.parameters:
         return None
-    return Floor(
-        round(found.parameters / 1e6, 1),
-        found.parameters * TRAINED_WHOLE // _MB,
-        found.parameters * FROZEN_LOW // _MB,
-    )
-
-
-def floor_text(floor: Floor) -> Text:
+    if found.is_packed:
+        return t("A floor, from its weight files: they are quantised, and {size} MB of them stand still on the card; adapters and activations come on top.",
+                 size=found.file_bytes // _MB)  # fmt: skip
     return t("A floor, from its weight files: {millions} M parameters take {whole} MB trained whole with AdamW, or {frozen} MB standing still in 16 bits under LoRA; activations come on top.",
-             **floor._asdict())  # fmt: skip
+             millions=round(found.parameters / 1e6, 1), whole=found.parameters * TRAINED_WHOLE // _MB, frozen=found.parameters * FROZEN_LOW // _MB)  # fmt: skip

@@ -12,6 +12,7 @@ import msgspec
 
 from runner.model_families import COMPOSED_ACTIVATIONS, COMPOSED_KEEPS, DEFAULTS, FAMILIES, KEPT, LIKE, Kept
 from runner.text import Text, t
+from runner.uncounted_models import uncounted
 
 
 class UnknownArchitecture(ValueError):  # noqa: N818 - it is what it says
@@ -80,10 +81,8 @@ def shape_of(config: Mapping[str, Any], task: str = "classification", labels: in
         UnknownArchitecture: the family is not known, or a size is no positive number.
     """
     kind = str(config.get("model_type", ""))
-    if kind not in FAMILIES:
-        raise UnknownArchitecture(_unknown(kind, config))
-    if config.get("quantization_config"):
-        raise UnknownArchitecture(_quantised(config["quantization_config"]))
+    if (problem := uncounted(kind, config)) is not None:
+        raise UnknownArchitecture(problem)
     base = DEFAULTS[LIKE.get(kind, kind)]
     settings = {**base, **{key: value for key, value in config.items() if value is not None}}
     _refuse_no_sizes(kind, base, settings)
@@ -95,20 +94,6 @@ def shape_of(config: Mapping[str, Any], task: str = "classification", labels: in
             t("the configuration of {kind} cannot be used: {error}", kind=kind, error=str(error))
         ) from error
     return shape
-
-
-def _unknown(kind: str, config: Mapping[str, Any]) -> Text:
-    if config.get("auto_map"):
-        return t("the architecture {kind} is code that comes with the model (trust_remote_code): neither the arithmetic nor --exact knows it.",
-                 kind=kind or "?")  # fmt: skip
-    return t("the arithmetic does not know the architecture {kind}; it knows {known}. --exact traces the model itself.",
-             kind=kind or "?", known=", ".join(FAMILIES))  # fmt: skip
-
-
-def _quantised(settings: object) -> Text:
-    method = settings.get("quant_method") if isinstance(settings, Mapping) else None
-    return t("its weights are quantised ({method}), and the arithmetic counts weights of 16 and 32 bits only: name the model that it was made from.",
-             method=str(method or "?")[:40])  # fmt: skip
 
 
 def _refuse_no_sizes(kind: str, base: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
@@ -123,7 +108,7 @@ def _refuse_no_sizes(kind: str, base: Mapping[str, Any], settings: Mapping[str, 
         if not whole or not least <= value <= most:
             raise UnknownArchitecture(
                 t("the configuration of {kind} cannot be used: {key} is {value}, and a whole number from {least} to {most} is wanted",
-                  kind=kind, key=key, value=str(value)[:40], least=least, most=most)
+                  kind=kind, key=key, value=repr(value)[:40], least=least, most=most)
             )  # fmt: skip
 
 

@@ -92,8 +92,8 @@ def _main(argv: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     _survive_bad_bytes()
     verb = next((word for word in arguments if word in VERBS), "")
-    if verb == "check" and argv is None:
-        gc.disable()  # it lives a quarter of a second in 30 MB; looking for cycles is a tenth of that
+    if verb in ("check", "plan") and argv is None:
+        gc.disable()  # they live a quarter of a second in 30 MB; looking for cycles is a tenth of that
     language = _language(arguments)
     if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS:
         from doctor.commands.mistyped import meant

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doctor.commands import CommandError, Exit
+from doctor.commands.planned_cards import asked_cards, card_count, options_of, sections_for
 from doctor.commands.planned_step import (
-    DEVICE_SECTIONS,
-    SECTIONS,
     add_machine,
     add_step,
     add_subject,
     count,
     examined,
     planned_step,
+    with_floor,
 )
 from doctor.language import say
 
 if TYPE_CHECKING:
-    from doctor.card_prices import Prices
     from doctor.measuring import Measured
     from doctor.memory_plan import MemoryPlan
     from doctor.model_step import Step
-    from doctor.named_card import NamedCard
     from doctor.plan_options import PlanOptions
     from doctor.tuning import Compared
     from runner.estimate import MemoryRequest
@@ -68,12 +65,12 @@ def run(namespace: argparse.Namespace) -> int:
 
     from doctor import service
 
-    cards, card_name = _asked(namespace)
-    options = _options(namespace, card_name)
-    snapshot = examined(namespace.python, namespace.facts, _sections(namespace, card_name))
+    cards, card_name = asked_cards(namespace)
+    options = options_of(namespace, card_name)
+    snapshot = examined(namespace.python, namespace.facts, sections_for(namespace, card_name))
     if namespace.measure:
         options = service.options_here(options, snapshot)
-    count = _count(cards, service.visible_card_count(snapshot))
+    count = card_count(cards, service.visible_card_count(snapshot))
 
     def step_of(wished: PlanOptions) -> Step:
         return planned_step(namespace, snapshot, wished, count)
@@ -100,103 +97,15 @@ def run(namespace: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _troubles(step: Step) -> Iterator[None]:
     """Turn each expected trouble into a sentence and an exit code."""
-    from doctor import service
     from doctor.memory_troubles import CannotMeasure, NoTrace
     from runner.model_shapes import UnknownArchitecture
 
     try:
         yield
     except UnknownArchitecture as error:
-        floor = service.least_memory(step.found)
-        words = [say(text) for text in (error.problem, floor) if text is not None]
-        raise CommandError(" ".join(words), Exit.COULD_NOT_LOOK) from None
+        raise CommandError(with_floor(error.problem, step.found.folder), Exit.COULD_NOT_LOOK) from None
     except (NoTrace, CannotMeasure) as error:
         raise CommandError(error.text, Exit.COULD_NOT_LOOK) from None
-
-
-def _options(namespace: argparse.Namespace, card_name: str) -> PlanOptions:
-    from doctor.plan_options import DEFAULT_SAMPLES, PlanOptions
-
-    prices = _prices(namespace.price)
-    named = _named(card_name)
-    return PlanOptions(
-        exact=namespace.exact,
-        card=named.state if named else None,
-        all_cards=namespace.gpus == "all" or prices is not None,
-        priced_only=prices is not None and namespace.gpus != "all",
-        samples=namespace.samples or DEFAULT_SAMPLES,
-        prices=prices.by_card if prices else {},
-        currency=prices.currency if prices else "",
-        on_cpu=namespace.cpu,
-        memory_limit_bytes=namespace.memory_limit,
-        recorded=namespace.facts is not None,
-        notes=named.notes if named else (),
-    )
-
-
-def _sections(namespace: argparse.Namespace, card_name: str) -> tuple[str, ...]:
-    """Return what of this machine the answer rests on: of a named card and a model's arithmetic nothing does."""
-    from doctor import service
-
-    if namespace.profile or namespace.exact or namespace.measure:
-        return SECTIONS
-    if card_name:
-        return ()
-    return SECTIONS if service.has_measurements() else DEVICE_SECTIONS
-
-
-def _prices(text: str) -> Prices | None:
-    if not text.strip():
-        return None
-    from doctor.card_prices import BadPrice, parse_prices
-
-    try:
-        found = parse_prices(text)
-    except BadPrice as error:
-        raise CommandError(error.text, Exit.USAGE) from None
-    return found if found.by_card else None
-
-
-def _named(card_name: str) -> NamedCard | None:
-    if not card_name:
-        return None
-    from doctor.named_card import UnknownCard, named_card
-
-    try:
-        return named_card(card_name)
-    except UnknownCard as error:
-        raise CommandError(error.text, Exit.USAGE) from None
-
-
-def _asked(namespace: argparse.Namespace) -> tuple[str, str]:
-    """Return how many cards are asked for (a number, ``gpu`` or ``all``), and the name of the card; empty: the one here.
-
-    ``--gpus "RTX 4090"`` and ``--gpus 8xH100`` name a card too.
-    """
-    cards, name = namespace.gpus.strip(), (namespace.gpu or "").strip()
-    if not (cards in ("all", "gpu") or cards.isdecimal()):
-        several = re.fullmatch(r"(\d+) ?[x*×] ?(.*[a-z].*)", cards, re.IGNORECASE)
-        cards, given = (several[1], several[2]) if several else ("1", cards)
-        if name:
-            raise CommandError(say("--gpus names a card and --gpu another: name it once"), Exit.USAGE)
-        name = given
-    if name and (namespace.cpu or namespace.measure):
-        raise CommandError(say("--cpu and --measure are about this machine, --gpu is about a card by its name: one of them"), Exit.USAGE)  # fmt: skip
-    return cards, name
-
-
-def _count(cards: str, here: int) -> int:
-    """Return how many cards train together; ``gpu``: every one of the ``here``."""
-    if cards == "all":
-        return 1
-    if cards == "gpu":
-        return max(1, here)
-    if int(cards) < 1:
-        raise CommandError(
-            say("--gpus takes a number of cards, gpu (all that are here), or all (the table of every card)"),
-            Exit.USAGE,
-        )
-    return int(cards)
 
 
 def _silent(_: Measured) -> None:

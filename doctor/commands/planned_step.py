@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from doctor.model_step import Step
     from doctor.plan_options import PlanOptions
     from runner.estimate import MemoryRequest
+    from runner.text import Text
 
 DEVICE_SECTIONS = ("host", "container", "gpus", "environment")
 SECTIONS = (*DEVICE_SECTIONS, "python", "packages", "torch")
@@ -98,8 +99,16 @@ def _of_model(name: str, snapshot: Snapshot, options: PlanOptions, cards: int) -
     try:
         step = service.model_step(name, snapshot, options)
     except NoConfig as error:
-        raise CommandError(error.text, Exit.USAGE) from None
+        raise CommandError(with_floor(error.text, error.folder), Exit.USAGE) from None
     return step._replace(request=msgspec.structs.replace(step.request, cards=cards))
+
+
+def with_floor(problem: Text, folder: Path | None) -> str:
+    """Return why a model's memory cannot be told, and what its weights say all the same."""
+    from doctor import service
+
+    floor = service.least_memory(folder) if folder else None
+    return " ".join(say(text) for text in (problem, floor) if text is not None)
 
 
 def _of_profile(namespace: argparse.Namespace, snapshot: Snapshot, options: PlanOptions, cards: int) -> Step:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from doctor.card_sizes import CardSize, CardSizes
 from doctor.card_state import CPU
 from doctor.language import say
@@ -22,17 +24,22 @@ def answers(plan: MemoryPlan) -> Iterator[str]:
     if plan.card is not None or not plan.cards:
         yield headline(plan)
     if plan.on_cpu_here is not None:
-        yield say(t("There is no NVIDIA card here; on this machine's CPU: {answer}", answer=headline(plan.on_cpu_here)))  # fmt: skip
+        answer = headline(msgspec.structs.replace(plan.on_cpu_here, remedies=()))  # none of them is shown
+        yield say(t("There is no NVIDIA card here; on this machine's CPU (--cpu says more): {answer}", answer=answer))  # fmt: skip
 
 
 def headline(plan: MemoryPlan) -> str:
     """Return whether it fits, and the peak that this rests on; without a device which size of card it takes."""
     if plan.card is not None:
-        return f"{say(_answer(plan))} {say(_peak_there(plan))}"
+        return _together(_answer(plan), _peak_there(plan))
     if plan.card_sizes is None:
-        unread = say("This machine's memory could not be read.")
-        return f"{say(_peak(plan))} {unread}"
-    return f"{' '.join(say(text) for text in _size(plan, plan.card_sizes))} {say(_peak(plan))}"
+        return _together(_peak(plan), t("This machine's memory could not be read."))
+    return _together(*_size(plan, plan.card_sizes), _peak(plan))
+
+
+def _together(*sentences: Text) -> str:
+    """Return sentences one behind the other; no space stands behind a Chinese full stop."""
+    return " ".join(map(say, sentences)).replace("。 ", "。")
 
 
 def _answer(plan: MemoryPlan) -> Text:
@@ -42,6 +49,8 @@ def _answer(plan: MemoryPlan) -> Text:
         return t("It should fit, but the high end of the range does not: to be sure, a micro-batch of {batch}.", batch=plan.sure_batch)  # fmt: skip
     if plan.fits:
         return t("It fits.") if plan.surely else t("It should fit, but the high end of the range does not.")
+    if plan.remedies and plan.remedies[-1].fits:
+        return t("It does not fit as asked, but does with what is listed below.")
     return (
         t("It does not fit.")
         if plan.surely

@@ -111,7 +111,7 @@ def _room(plan: MemoryPlan) -> Iterator[str]:
     """Yield what else the device has room for."""
     length, largest = plan.request.sequence_length, plan.largest_batch
     if largest:
-        yield say(t("Largest micro-batch here at {length} {length:token|tokens}: {batch}", length=length, batch=batch_words(largest)))  # fmt: skip
+        yield say(t("Largest micro-batch at {length} {length:token|tokens}: {batch}", length=length, batch=batch_words(largest)))  # fmt: skip
     elif largest == 0:
         yield say(
             t("Not even one sample of {length} {length:token|tokens} fits here as asked for.", length=length)

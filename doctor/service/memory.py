@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from doctor.article_formula import Comparison
     from doctor.corrections import Measurement
     from doctor.measuring import Measured
@@ -71,15 +73,11 @@ def has_measurements() -> bool:
     return store_path(Context().environ).exists()
 
 
-def least_memory(found: FoundConfig) -> Text | None:
-    """Return what training takes at least by the weights beside a configuration; None: there are none, or they do not tell."""
-    from pathlib import Path
+def least_memory(folder: Path) -> Text | None:
+    """Return what training takes at least by the weights in a model's folder; None: there are none, or they do not tell."""
+    from doctor.weights_on_disk import floor_text
 
-    from doctor.weights_on_disk import floor_of, floor_text
-
-    source = Path(found.source)
-    floor = floor_of(source.parent) if source.is_file() and source.name == "config.json" else None
-    return floor_text(floor) if floor else None
+    return floor_text(folder)
 
 
 def with_cpu_here(

@@ -2,21 +2,52 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from doctor.card_sizes import sizes_for
+from doctor.commands import main
+from doctor.language import use_language
 from doctor.model_step import default_task
 from doctor.named_card import UnknownCard, named_card, not_in_table
 from doctor.plan_device import default_precision
 from runner.estimate import MemoryRequest, estimate
-from tests.commands.test_plan_command import ROOT, RTX_4090, doctor
+from tests.commands.test_plan_command import ROOT, RTX_4090
 
 GIB = 1 << 30
 UNREAD = "tests/machines/hung-driver.json"
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def doctor(*arguments: str, lang: str = "en") -> Done:
+    """Run ``doctor plan`` in this process, and leave it in English."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(["--lang", lang, "plan", *arguments])
+    finally:
+        use_language("en")
+    for stream in (out, err):
+        stream.seek(0)
+    return Done(code, out.read(), err.read())
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In the checkout, and with no models downloaded."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("COLUMNS", "100")
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +92,7 @@ def test_a_named_card_is_held_against_and_not_the_one_here() -> None:
     )
     assert "L40S" in named[0] and "RTX 4090" in here[0]
     done = doctor("--model", "bert-large", "--gpu", "RTX A2000", "--facts", RTX_4090)
-    assert done.returncode == 1 and done.stdout.startswith("It does not fit.")
+    assert done.returncode == 1 and done.stdout.startswith("It does not fit as asked, but does")
     assert "To make it fit" in done.stdout and "driver" not in done.stdout
 
 
@@ -228,3 +259,24 @@ def test_what_is_not_known_is_said_with_the_floor_its_weights_tell(
     done = doctor("--model", str(tmp_path), "--facts", RTX_4090)
     assert (done.returncode, done.stdout) == (3, "")
     assert words in done.stderr and "16384 MB" in done.stderr
+
+
+def test_what_is_listed_below_is_promised_in_the_first_line() -> None:
+    line = first_lines("--model", "bert-large", "--batch", "64", "--gpu", "RTX 4090", facts=RTX_4090, code=1)[
+        0
+    ]
+    assert line.startswith("It does not fit as asked, but does with what is listed below.")
+
+
+def test_a_sure_batch_is_named_where_the_range_is_wider_than_the_card() -> None:
+    tree = json.loads(doctor("--model", "bert-large", "--gpu", "24GB", "--json", "--facts", RTX_4090).stdout)
+    assert tree["fits"] and not tree["surely"] and 0 < tree["sure_batch"] < tree["largest_batch"]
+
+
+def test_a_model_that_is_not_in_the_table_names_those_near_to_it() -> None:
+    done = doctor("--model", "Qwen/Qwen3-7B", "--facts", RTX_4090)
+    assert done.returncode == 2 and "Qwen/Qwen3-8B" in done.stderr
+
+
+def test_chinese_sentences_stand_close() -> None:
+    assert "。 " not in first_lines("--model", "bert-base", "--batch", "1", facts=RTX_4090, lang="zh")[0]
