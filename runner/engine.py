@@ -108,10 +108,10 @@ class Engine:
         return keeping_gradients(self.placed.model)
 
     def without_gradients(self) -> contextlib.AbstractContextManager[Any]:
-        """For evaluation. Weights that are fetched for a pass must not be made in inference mode: training meets them."""
-        off: contextlib.AbstractContextManager[Any] = (
-            torch.no_grad() if self.placed.fetches_weights else torch.inference_mode()
-        )
+        """For evaluation. Weights that are fetched or put together for a pass must not be made in inference mode: training meets
+        them."""
+        made = self.placed.fetches_weights or self.placed.in_parts
+        off: contextlib.AbstractContextManager[Any] = torch.no_grad() if made else torch.inference_mode()
         return off
 
     def backward(self, loss: torch.Tensor) -> None:

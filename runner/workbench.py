@@ -35,6 +35,7 @@ from runner.pulse import Pulse
 from runner.rank_env import threads_each
 from runner.ranks import AgreedStop, Ranks
 from runner.rundir import RunDir
+from runner.same_start import refuse_different_starts
 from runner.saver import Saver
 from runner.seed import set_deterministic
 from runner.signals import StopRequest
@@ -64,6 +65,7 @@ class Workbench:
         set_deterministic(self.train.deterministic)
         self.threads = threads_each(self.settings.threads, self.ranks.place)
         torch.set_num_threads(self.threads)
+        refuse_different_starts(plan, self.ranks)
         self.data: Prepared = prepared_together(
             self.ranks, stop, lambda: prepare_data(plan, run, journal.note, stop, journal.preparing)
         )

@@ -41,3 +41,14 @@ def test_tied_weights_are_stored_once_and_found_again(tmp_path: Path) -> None:
 def test_parts_go_on_to_the_bit(tmp_path: Path) -> None:
     settings = overrides("train.lr=3e-4", "train.micro_batch_size=2", 'train.loss="trouble_loss:loss"', FSDP)
     stopped_and_through(tmp_path, settings)
+
+
+def test_parts_are_evaluated_before_they_are_trained(tmp_path: Path) -> None:
+    """Packed texts are compared with the same texts one by one before the first step: passes without gradients come first."""
+    gpt = 'model.config={ model_type = "gpt2", n_embd = 32, n_layer = 2, n_head = 2, n_positions = 64 }'
+    settings = overrides("train.lr=3e-4", 'model.task="causal-lm"', gpt, "train.packing=true", "train.batch_size=5",
+                         "train.micro_batch_size=1", FSDP)  # fmt: skip
+    one, other = make_run(tmp_path, settings, "one"), make_run(tmp_path, settings, "several")
+    assert train(one) == 0
+    assert train_ranks(other, 3) == [0, 0, 0], outcome(other)
+    assert furthest(one.final, other.final) <= 1e-6

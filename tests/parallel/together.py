@@ -82,14 +82,18 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _one_rank(path: str, place: RankPlace, port: int, flags: tuple[bool, bool], loss_folder: str) -> None:
+def one_rank(
+    run: RunDir, rank: int, size: int, port: int, resume: bool = False, approximate: bool = False
+) -> None:
+    """Be one rank of a run; ends the process. A loss of the test's own lies beside the run."""
     os.environ |= {
-        "RANK": str(place.rank), "WORLD_SIZE": str(place.size), "LOCAL_RANK": str(place.rank),
+        "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank),
         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo",
     }  # fmt: skip
-    sys.path.append(loss_folder)
+    sys.path.append(str(run.path.parent))
     stop = StopRequest.install()
-    sys.exit(run_session(path, flags[0], stop, flags[1], place))
+    place = RankPlace(rank=rank, size=size, local_rank=rank, local_size=size)
+    sys.exit(run_session(str(run.path), resume, stop, approximate, place))
 
 
 def train_ranks(
@@ -97,15 +101,10 @@ def train_ranks(
 ) -> list[int]:
     """Train ``run`` in ``size`` processes and return their exit codes."""
     port = free_port()
-    flags = (resume, approximate)
     ranks = [
-        FORKS.Process(
-            target=_one_rank,
-            args=(str(run.path), RankPlace(rank=rank, size=size, local_rank=rank, local_size=size), port, flags,
-                  str(run.path.parent)),
-        )
+        FORKS.Process(target=one_rank, args=(run, rank, size, port, resume, approximate))
         for rank in range(size)
-    ]  # fmt: skip
+    ]
     for process in ranks:
         process.start()
     for process in ranks:
