@@ -10,6 +10,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         id="xet-unreached",
         regex=r"[/\\]_xet\.py\"|CAS service error|^(?:requests|urllib3|httpx)[\w.]*: [^\n]*xethub\.hf\.co",
+        cleared_by=r"100%\|[█#]",
         meaning=t("The file is fetched through Xet, whose servers are asked past HF_ENDPOINT and do not answer here."),
         advice=t("`export HF_HUB_DISABLE_XET=1` before Python starts, then again: what is there already is kept."),
         confirms=("mirror-with-xet",),
@@ -34,6 +35,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         id="connection-cut",
         regex=r"^(?:requests|urllib3)\.exceptions\.\w+: [^\n]*'Connection aborted\.'|urlopen error \[(?:WinError 100(?:54|60|61)|Errno 1(?:01|04|10|11))\]|ConnectionResetError: \[WinError 10054\]",
+        cleared_by=r"100%\|[█#]|Successfully installed",
         meaning=t("The connection to a server was refused or cut on the way: a firewall, a proxy that is off, or a line that does not carry so far."),
         advice=t("Models: HF_ENDPOINT=https://hf-mirror.com before Python starts, or ModelScope; packages: a mirror near you. AutoDL: `source /etc/network_turbo`. Else `unset http_proxy https_proxy`."),
         confirms=("platform-proxy-on", "platform-proxy-there", "hub-endpoint-invalid"),

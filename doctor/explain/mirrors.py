@@ -14,6 +14,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         id="index-refuses",
         regex=r"HTTP error (?P<status>[45]\d\d) while getting (?P<url>\S+)",
+        cleared_by=r"Successfully installed",
         meaning=t("The index answers {status} for a file: mirrors shut out addresses that have loaded much, and the newest files reach them late.", status="?"),
         advice=t("Take another mirror for this call: `python -m pip install -i https://mirrors.aliyun.com/pypi/simple/ NAME`; for good `python -m pip config set global.index-url URL`."),
         hides=("no-matching-distribution",),
@@ -22,6 +23,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         id="index-unreached",
         regex=r"after connection broken by '(?P<error>\w+)[^\n]*(?:\n[^\n]*){0,4}?ERROR: (?:Could not find a version|No matching distribution)",
+        cleared_by=r"Successfully installed",
         meaning=t("pip did not reach its index ({error}) and so knows no version of anything: the package itself is not the trouble. A proxy that is off, no network, or no name resolution.", error="?"),
         advice=_WITHOUT_PROXY,
         confirms=("platform-proxy-on",),
@@ -46,6 +48,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         id="git-unreached",
         regex=r"fatal: unable to access '(?P<url>[^'\n]+)': (?!The requested URL returned error: 40)|error: RPC failed; (?:curl|HTTP) |fetch-pack: unexpected disconnect",
+        cleared_by=r"(?:Receiving objects|接收对象中|Resolving deltas): 100%",
         meaning=t("git did not get through to {url}: GitHub is reached from mainland China only now and then, and long transfers break.", url="its server"),
         advice=t("AutoDL: `source /etc/network_turbo` before it, `unset http_proxy https_proxy` after it. Elsewhere `git clone --depth 1`, once more, or copy the repository over from your own computer."),
         confirms=("platform-proxy-there",),
