@@ -72,7 +72,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # RuntimeError: No CUDA GPUs are available
     Pattern(
         id="no-gpus",
-        regex=r"No CUDA GPUs are available|cudaErrorNoDevice|no CUDA-capable device is detected",
+        regex=r"No CUDA GPUs are available|Cannot access accelerator device when none is available|cudaErrorNoDevice|no CUDA-capable device is detected",
         meaning=t(
             "CUDA starts, but sees no card: none was given to this container, or CUDA_VISIBLE_DEVICES hides them all."
         ),

@@ -116,7 +116,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # exit code 137   |   exitcode  : -9 (pid: 4242)   |   Killed   |    4%|4         | 13/300 [00:10<03:55,  1.22it/s]Killed   |   已杀死   |   run.sh: line 12: 23456 Killed                  python train.py
     Pattern(
         id="exit-137",
-        regex=r"exit(?:ed with)?[ _]?(?:code|status)[ \t]*[:=]?[ \t]*(?:137|-9)\b|\bOOMKilled\b|(?:^|\])Killed$|: line \d+:[ \t]+\d+ Killed\b|^已杀死[ \t\r]*$|\d[ \t]+已杀死[ \t]|[Ss]ignal 9 \(SIGKILL\)",
+        regex=r"exit(?:ed with)?[ _]?(?:code|status)[ \t]*[:=]?[ \t]*(?:137|-9)\b|\bOOMKilled\b|(?:^|\])Killed$|^zsh: killed|: line \d+:[ \t]+\d+ Killed\b|^已杀死[ \t\r]*$|\d[ \t]+已杀死[ \t]|[Ss]ignal 9 \(SIGKILL\)",
         meaning=t(
             "The process was killed from outside (SIGKILL): by the kernel for memory, by the platform, or by a person."
         ),
@@ -139,7 +139,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # RuntimeError: [enforce fail at alloc_cpu.cpp:118] . DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096000000 bytes.
     Pattern(
         id="cpu-oom",
-        regex=r"DefaultCPUAllocator: (?:can't allocate memory|not enough memory): you tried to allocate (?P<bytes>\d+) bytes|OSError: \[Errno 12\] Cannot allocate memory|^MemoryError|无法分配内存",
+        regex=r"DefaultCPUAllocator: (?:can't allocate memory|not enough memory): you tried to allocate (?P<bytes>\d+) bytes|OSError: \[Errno 12\] Cannot allocate memory|^MemoryError|无法分配内存|Unable to allocate [\d.]+ [GT]iB for an array",
         meaning=t("Host memory ran out."),
         advice=t("Stream or memory-map the data, use fewer workers, or rent more memory."),
         confirms=("cgroup-memory-below-host",),

@@ -95,7 +95,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # ValueError: FP16 Mixed precision training with AMP or APEX (`--fp16`) and FP16 half precision evaluation (`--fp16_full_eval`) can only be used on CUDA or MLU devices
     Pattern(
         id="fp16-without-gpu",
-        regex=r"FP16 Mixed precision training with AMP or APEX[^\n]*can only be used on|BF16 Mixed precision training with AMP[^\n]*can only be used on",
+        regex=r"ixed precision training with AMP(?: or APEX)?[^\n]*can only be used on",
         meaning=t("fp16 was asked for, and torch sees no card."),
         advice=t("`python -c 'import torch; print(torch.__version__, torch.cuda.is_available())'`, then `doctor check` says why; on a CPU leave fp16 out."),
         confirms=("no-gpu-visible", "torch-cpu-only-build", "driver-too-old-for-torch-cuda", "cuda-visible-devices-invalid"),

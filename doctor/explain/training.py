@@ -192,10 +192,10 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("{op} has no deterministic form on the GPU.", op="?"),
         advice=t("torch.use_deterministic_algorithms(True, warn_only=True), or replace that operation."),
     ),
-    # RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory
+    # RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory   |   EOFError: Ran out of input   |   _pickle.UnpicklingError: pickle data was truncated
     Pattern(
         id="checkpoint-cut",
-        regex=r"PytorchStreamReader failed|failed finding central directory|invalid header or archive is corrupted|Error while deserializing header|unexpected EOF, expected",
+        regex=r"PytorchStreamReader failed|failed finding central directory|invalid header or archive is corrupted|Error while deserializing header|unexpected EOF, expected|EOFError: Ran out of input|pickle data was truncated|Invalid magic number; corrupt file|storage has wrong byte size|Unable to load weights from pytorch checkpoint file",
         meaning=t(
             "The checkpoint file is cut short or damaged: the save was interrupted, the disk was full, or it is a Git LFS pointer."
         ),
