@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LANGUAGES = ("en", "zh")
 _CATALOGUES = {"zh": "zh_CN"}
 _UNITS = {"zh": ("秒", "分", "小时")}
-_BORROWED = frozenset(("error", "why", "reason", "trouble", "problem"))
+_BORROWED = frozenset(("error", "why", "reason", "trouble", "problem", "message"))
 """Fields that may hold the words of the system or of a library, which know English only."""
 _LOCALE_DIR = os.path.join(os.path.dirname(__file__), "locale")  # noqa: PTH118, PTH120
 

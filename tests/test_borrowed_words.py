@@ -95,3 +95,9 @@ def test_in_english_nothing_is_put_before_it() -> None:
 def test_a_path_that_holds_such_words_is_no_message() -> None:
     words = say(t("cannot read {file}: {error}", file="No such file or directory", error="x"))
     assert words == "无法读取 No such file or directory：x"
+
+
+def test_why_the_driver_library_was_not_loaded_is_said_in_chinese() -> None:
+    message = "cannot open shared object file: No such file or directory"
+    words = say(t("libnvidia-ml.so.1 could not be loaded: {message}", message=message))
+    assert words.endswith(f"找不到共享库（{message}）")

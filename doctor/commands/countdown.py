@@ -45,6 +45,7 @@ class Countdown:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._end_line()
         if self._terminal is not None:
             termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self._terminal)
 
@@ -55,8 +56,8 @@ class Countdown:
         """Count on, cancel at a key, and say each turn once."""
         state = str(on_finish.get("state"))
         if state != "waiting":
-            if state != self._told and state != "done":  # how it went, a note says
-                self._end_line()
+            self._end_line()
+            if state not in (self._told, "done"):  # how it went, a note says
                 tell(on_finish_words(on_finish, time.time()))
             self._told = state
             return
@@ -76,7 +77,8 @@ class Countdown:
             service.cancel_on_finish(self._run)
 
     def _end_line(self) -> None:
-        if self._terminal is not None and self._told == "waiting":
+        if self._shown >= 0:
+            self._shown = -1
             sys.stderr.write("\n")
 
 

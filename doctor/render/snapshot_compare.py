@@ -75,7 +75,7 @@ def difference_lines(rows: Sequence[Difference], width: int, limit: int = SHOWN)
     for row in rows[:limit]:
         change = f"{shown(row.a) or '-'} -> {shown(row.b) or '-'}"
         yield from indent(f"{shown(row.subject)} {change}", width, "  ", "      ")
-        source = f" [{row.source}]" if row.source else ""
+        source = f" [{say(row.source)}]" if row.source else ""
         yield from indent(_text(row.why) + source, width, "      ", "      ")
     if len(rows) > limit:
         yield "  " + say(t("and {count} more: --json lists them all", count=len(rows) - limit))

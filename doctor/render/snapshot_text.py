@@ -7,6 +7,7 @@ from doctor.model import SECTIONS, GitState, Reading, Snapshot, Storage, t
 from doctor.redact_secrets import is_credential_variable
 from doctor.render.headline import environment_line, machine_line
 from doctor.render.layout import display_width, human_bytes, indent, pad
+from doctor.render.section_names import listed, section_name
 from runner.strings import printable, shown
 
 
@@ -161,7 +162,12 @@ def _gaps(snapshot: Snapshot, width: int) -> list[str]:
     )
     skipped = [name for name in SECTIONS if getattr(snapshot.facts, name).status == "skipped"]
     if skipped:
-        unread += indent(say(t("Nobody looked: {sections}", sections=", ".join(skipped))), width, "", "  ")
+        unread += indent(
+            say(t("Nobody looked: {sections}", sections=listed([*map(section_name, skipped)]))),
+            width,
+            "",
+            "  ",
+        )
     if snapshot.unknown_keys:
         keys = printable(", ".join(snapshot.unknown_keys))
         unread += indent(say(t("Not known to this version, ignored: {keys}", keys=keys)), width, "", "  ")

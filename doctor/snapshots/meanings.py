@@ -15,7 +15,7 @@ VERDICTS: tuple[Verdict, ...] = ("will-not-run", "other-numbers", "same-numbers"
 
 PYTORCH_NOTE = "PyTorch, Reproducibility note"
 CUBLAS_NOTE = "cuBLAS documentation, Results reproducibility"
-MEASURED = "measured by us, 2026-11"
+MEASURED = t("measured by us, 2026-11").msgid
 PYTHON_DOCS = "Python documentation, PYTHONHASHSEED"
 
 

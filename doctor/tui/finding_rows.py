@@ -12,7 +12,7 @@ from doctor.language import say
 from doctor.model import Deep, Diagnosis, Finding, Report, Unanswered, t
 from doctor.render.deep_text import deep_lines
 from doctor.render.layout import indent, pad
-from doctor.render.section_names import section_name
+from doctor.render.section_names import listed, section_name
 from doctor.render.text import printable_text
 from doctor.render.unlooked import never_looked
 from doctor.tui.source import Examination
@@ -121,7 +121,7 @@ def _crashed_item(line: str, index: int) -> Item:
 
 
 def _not_looked(report: Report, width: int) -> list[Styled]:
-    return _wrapped(say(t("not looked at: {names}", names=", ".join(never_looked(report)))), width, "dim")
+    return _wrapped(say(t("not looked at: {names}", names=listed(never_looked(report)))), width, "dim")
 
 
 def _unread(report: Report, width: int) -> list[Styled]:
