@@ -7,6 +7,7 @@ import importlib.util
 import os
 import shutil
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,8 @@ from runner.workbench import Batch
 TOLERANCE = {"fp32": 1e-3, "bf16": 5e-2, "fp16": 2e-2}
 """Of the largest logit: compiled kernels add in another order and keep other values in 32 bits."""
 LOOK_EVERY_S = 1.0
+LEAST_FREE_MB = 50
+"""On the disk of compiled code: a model's takes megabytes, and a full disk is noticed late."""
 STOPPED = t("compile: given up, the run was asked to stop")
 
 
@@ -33,8 +36,26 @@ class GivenUp(Exception):  # noqa: N818 - it is what it says
         self.text = text
 
 
-def missing_tool(device: str) -> Text | None:
+def missing(device: str) -> Text | None:
     """Return what compiling for ``device`` lacks here, told before a minute is spent on finding out; None: nothing is known to be."""
+    return missing_tool(device) or cache_trouble()
+
+
+def cache_trouble() -> Text | None:
+    """Return why the folder for compiled code takes none; None: it does."""
+    folder = os.environ.get("TORCHINDUCTOR_CACHE_DIR") or tempfile.gettempdir()
+    present = folder
+    while not os.path.exists(present) and os.path.dirname(present) != present:  # noqa: PTH110, PTH120 - as torch makes it
+        present = os.path.dirname(present)  # noqa: PTH120
+    if not os.access(present, os.W_OK | os.X_OK):
+        return t("compile: not tried, the folder for compiled code {path} cannot be written; TORCHINDUCTOR_CACHE_DIR names another", path=folder)  # fmt: skip
+    free_mb = shutil.disk_usage(present).free >> 20
+    if free_mb < LEAST_FREE_MB:
+        return t("compile: not tried, the folder for compiled code {path} has {free} MB free; TORCHINDUCTOR_CACHE_DIR names another", path=folder, free=free_mb)  # fmt: skip
+    return None
+
+
+def missing_tool(device: str) -> Text | None:
     if device == "cuda" and importlib.util.find_spec("triton") is None:
         return t(
             "compile: Triton, which makes the kernels for a GPU, is not installed; the run goes on without"

@@ -7,25 +7,24 @@ same plan may decide otherwise.
 
 from __future__ import annotations
 
-import statistics
 import time
 from typing import Any
 
 import msgspec
 
+from runner.compile_passes import look_for_storm, some_batches, timed, whole_run_s
 from runner.compile_trial import (
     STOPPED,
     TOLERANCE,
     GivenUp,
     at_most,
     furthest_apart,
-    graphs_made,
-    missing_tool,
+    missing,
     stop_compilers,
     why_of,
 )
 from runner.durable import write_durably
-from runner.rehearsal import batches_of, leaving_no_trace, rehearse
+from runner.rehearsal import leaving_no_trace, rehearse
 from runner.text import Text, t
 from runner.workbench import Batch, Workbench
 
@@ -35,11 +34,6 @@ LEAST_GAIN = 0.05
 MOST_S = 120.0
 """Compiling may take so long, or :data:`MOST_SHARE` of the run where that is longer."""
 MOST_SHARE = 0.02
-SHAPES = (0.1, 0.5, 0.9)
-"""Micro-batches of these quantiles of the padded length are timed."""
-OTHER_SHAPES = (0.3, 0.7)
-"""Lengths tried afterwards: they are to be served by what was compiled for the others."""
-PASSES = 3
 FILE = "compile.json"
 
 
@@ -94,10 +88,10 @@ def _go_on_compiled(bench: Workbench) -> None:
         return
     try:
         with leaving_no_trace(bench), at_most(10 * MOST_S, lambda: bool(bench.stop.own)):
-            missing = missing_tool(bench.engine.device.type)
-            if missing is not None:
-                raise GivenUp(missing)
-            rehearse(bench, _batches(bench)[0])
+            lacking = missing(bench.engine.device.type)
+            if lacking is not None:
+                raise GivenUp(lacking)
+            rehearse(bench, some_batches(bench)[0])
     except Exception as error:  # a compiler, a kernel: this machine cannot what the one before could
         _go_back(bench)
         if bench.stop.own:  # nothing more is trained: who goes on compiles again
@@ -118,20 +112,20 @@ def _decide(bench: Workbench) -> Decided:
     elif bench.engine.placed.processes > 1:
         bench.engine.compile()
         return Decided(compiled=True, why=t("compile: on, as asked for"))
-    missing = missing_tool(bench.engine.device.type)
-    if missing is not None:
-        return Decided(compiled=False, why=missing)
-    tried = _batches(bench)
+    lacking = missing(bench.engine.device.type)
+    if lacking is not None:
+        return Decided(compiled=False, why=lacking)
+    tried = some_batches(bench)
     with leaving_no_trace(bench):
         try:
             middle = tried[len(tried) // 2 : len(tried) // 2 + 1]
-            expected_s = _whole_run_s(bench, middle, _timed(bench, middle, passes=1))
+            expected_s = whole_run_s(bench, middle, timed(bench, middle, passes=1))
             if bench.settings.compile == "auto" and expected_s < LEAST_RUN_S:
                 return Decided(compiled=False, why=t("compile: not tried, the whole run takes about {seconds} s and would not earn it back", seconds=round(expected_s)))  # fmt: skip
-            eager_s = _timed(bench, tried)
+            eager_s = timed(bench, tried)
         except GivenUp as error:
             return Decided(compiled=False, why=error.text)
-        return _tried(bench, tried, eager_s, _whole_run_s(bench, tried, eager_s))
+        return _tried(bench, tried, eager_s, whole_run_s(bench, tried, eager_s))
 
 
 def _tried(bench: Workbench, tried: list[Batch], eager_s: float, expected_s: float) -> Decided:
@@ -148,7 +142,7 @@ def _tried(bench: Workbench, tried: list[Batch], eager_s: float, expected_s: flo
             look_for_storm(bench)
             apart = max(furthest_apart(bench.engine, eager, batch) for batch in tried)
         compile_s = time.perf_counter() - begun
-        ratio = _timed(bench, tried) / eager_s
+        ratio = timed(bench, tried) / eager_s
     except Exception as error:  # a compiler, a kernel, a model it cannot trace: the run goes on without
         _go_back(bench)
         return Decided(compiled=False, why=why_of(error))
@@ -177,57 +171,3 @@ def _go_back(bench: Workbench) -> None:
     bench.engine.go_uncompiled()
     stop_compilers()
     bench.engine.free_memory()
-
-
-def look_for_storm(bench: Workbench) -> None:
-    """Send batches of lengths through that it has not seen: they are to be served by what is compiled already.
-
-    Raises:
-        GivenUp: it compiles again for each, and would throughout the run. Where compiling was asked for, it is only said.
-    """
-    before = graphs_made()
-    for batch in _batches(bench, OTHER_SHAPES):
-        rehearse(bench, batch)
-    figures: dict[str, Any] = {"times": graphs_made() - before, "batches": len(OTHER_SHAPES)}
-    if not figures["times"]:
-        return
-    if bench.settings.compile == "auto":
-        raise GivenUp(t("compile: given up, other lengths are compiled anew ({times} {times:time|times} in {batches} batches); the run goes on without", **figures))  # fmt: skip
-    bench.journal.note("warn", t("compile: other lengths are compiled anew ({times} {times:time|times} in {batches} batches): the run will stop for that again and again", **figures))  # fmt: skip
-
-
-def _whole_run_s(bench: Workbench, timed: list[Batch], seconds: float) -> float:
-    return seconds / len(timed) * bench.total * bench.train.batch_size / _samples_each(timed)
-
-
-def _timed(bench: Workbench, tried: list[Batch], passes: int = PASSES) -> float:
-    """Return the seconds of one pass over each batch: medians of a few, after one that does not count.
-
-    Raises:
-        GivenUp: the run is asked to stop.
-    """
-    total = 0.0
-    for batch in tried:
-        rehearse(bench, batch)
-        seconds = []
-        for _ in range(passes):
-            if bench.stop.own:
-                raise GivenUp(STOPPED)
-            begun = time.perf_counter()
-            rehearse(bench, batch)
-            seconds.append(time.perf_counter() - begun)
-        total += statistics.median(seconds)
-    return total
-
-
-def _batches(bench: Workbench, shares: tuple[float, ...] = SHAPES) -> list[Batch]:
-    """Return micro-batches of a few lengths out of the first epoch's."""
-    windows = bench.windows(0)  # type: ignore[attr-defined]
-    found = [part for window in windows[:50] for part in window]
-    lengths = bench.data.train.lengths
-    found.sort(key=lambda part: max(int(lengths[index]) for index in part))
-    return batches_of(bench, [found[int(share * (len(found) - 1))] for share in shares])
-
-
-def _samples_each(tried: list[Batch]) -> float:
-    return sum(len(batch["labels"]) for batch in tried) / len(tried)

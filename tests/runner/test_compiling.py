@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 import runner.compiling
-from runner.compile_trial import GivenUp, at_most, missing_tool, why_of
+from runner.compile_trial import GivenUp, at_most, cache_trouble, missing_tool, why_of
 from runner.compiling import earns_back
 from runner.rundir import RunDir
 from runner.signals import EXIT_SAVED, StopRequest
@@ -40,7 +41,7 @@ class Compiled(torch.nn.Module):
 def long_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run of seconds, taken for one that is long enough, on a machine with a compiler."""
     monkeypatch.setattr(runner.compiling, "LEAST_RUN_S", 0.0)
-    monkeypatch.setattr(runner.compiling, "missing_tool", lambda _: None)
+    monkeypatch.setattr(runner.compiling, "missing", lambda _: None)
 
 
 def compiles_to(monkeypatch: pytest.MonkeyPatch, **how: Any) -> list[bool]:
@@ -117,12 +118,23 @@ def test_what_compiling_lacks_is_named_before_it_is_tried(
     assert (found is None) is (missing == "") and missing in str(found or "")
 
 
+def test_a_folder_for_compiled_code_that_takes_none_is_named_before_compiling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "not" / "yet"))
+    assert cache_trouble() is None
+    monkeypatch.setattr("runner.compile_trial.shutil.disk_usage", lambda _: SimpleNamespace(free=3 << 20))
+    assert "has 3 MB free" in str(cache_trouble())
+    monkeypatch.setattr("runner.compile_trial.os.access", lambda *_: False)
+    assert "cannot be written" in str(cache_trouble())
+
+
 # ------------------------------------------------------------------------------------------------ whole runs
 @pytest.mark.train
 def test_compile_auto_in_a_short_run_compiles_nothing_says_so_and_trains_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner.compiling, "missing_tool", lambda _: None)
+    monkeypatch.setattr(runner.compiling, "missing", lambda _: None)
     plain = make_run(tmp_path, ["train.epochs=1"], "plain")
     auto = make_run(tmp_path, ["train.epochs=1", "train.compile=auto"], "auto")
     assert train(plain) == train(auto) == 0
@@ -241,7 +253,7 @@ def test_a_run_that_cannot_go_on_as_it_was_compiled_says_so_and_goes_on(
 ) -> None:
     from runner.text import t
 
-    monkeypatch.setattr(runner.compiling, "missing_tool", lambda _: t("compile: nothing here compiles"))
+    monkeypatch.setattr(runner.compiling, "missing", lambda _: t("compile: nothing here compiles"))
     run = make_run(tmp_path, ["train.epochs=1", "train.compile=auto"])
     (run.path / "compile.json").write_text(content)
     assert train(run) == 0
