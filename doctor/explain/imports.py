@@ -70,4 +70,11 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("`python -m pip install -U 'accelerate>=0.34'`, or the older transformers that your framework names."),
         confirms=("accelerate-transformers-mismatch",),
     ),
+    # OMP: Error #15: Initializing libiomp5md.dll, but found libiomp5md.dll already initialized.
+    Pattern(
+        id="openmp-twice",
+        regex=r"OMP: Error #15: Initializing (?P<library>\S+?), but found",
+        meaning=t("Two copies of the OpenMP library ({library}) are in one process: torch brings one, and numpy or another package from conda (MKL) the other.", library="?"),
+        advice=t("Make an environment in which torch and numpy come from one source (pip for both, or conda for both). `KMP_DUPLICATE_LIB_OK=TRUE` lets it run meanwhile; results may then be wrong without a word, so not for a long run."),
+    ),
 )  # fmt: skip

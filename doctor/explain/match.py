@@ -53,11 +53,12 @@ class Match(Record, frozen=True):
 
 
 SUBJECTS = (
-    "gpu", "devices", "containers", "cuda_libraries", "communication", "ranks", "sharding", "kernels", "memory", "disks", "packages",
-    "imports", "old_code", "versions", "hugging_face", "models", "own_code", "model_files", "adapters", "serving", "vllm_requests", "llama_factory",
-    "trainer_arguments", "tokenizing", "training", "shapes", "tensors", "dataset_files", "data", "text_files", "building", "toolchain",
-    "compiling", "installers", "conda_and_apt", "windows", "mirrors", "hubs", "hub_access", "network", "remote", "notebooks",
-    "clusters", "shells", "frameworks", "training_programs", "pictures", "processes",
+    "gpu", "gpu_faults", "devices", "containers", "cuda_libraries", "communication", "ranks", "sharding", "kernels",
+    "memory", "disks", "packages", "imports", "old_code", "versions", "hugging_face", "models", "own_code",
+    "model_files", "adapters", "serving", "vllm_requests", "llama_factory", "trainer_arguments", "tokenizing",
+    "training", "checkpoints", "shapes", "tensors", "dataset_files", "data", "text_files", "building", "toolchain",
+    "compiling", "installers", "conda_and_apt", "windows", "mirrors", "hubs", "hub_access", "network", "remote",
+    "notebooks", "clusters", "shells", "frameworks", "training_programs", "pictures", "processes",
 )  # fmt: skip
 """The modules of the table, most specific first."""
 

@@ -160,4 +160,12 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("This shell has not loaded conda, or it lies where PATH does not lead."),
         advice=t("`source /root/miniconda3/etc/profile.d/conda.sh` (AutoDL; elsewhere ~/miniconda3 or /opt/conda), then `conda init` once for later shells."),
     ),
+    # Error: Failed to suspend process / Permission Denied: Try running again with elevated permissions
+    Pattern(
+        id="pyspy-permission",
+        regex=r"Permission Denied: Try running again with elevated permissions|Failed to suspend process|SYS_PTRACE",
+        meaning=t("py-spy may not read that process here."),
+        advice=t("Use `py-spy ... --nonblocking`, run it as the same user, or ask for --cap-add SYS_PTRACE."),
+        confirms=("pyspy-needs-ptrace",),
+    ),
 )  # fmt: skip

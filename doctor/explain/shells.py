@@ -58,4 +58,11 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("Look at the line above line {line}{line2} with `cat -A`: it must end in \\$ and nothing after the backslash; a ^M there means Windows line ends (`sed -i 's/\\r$//' FILE`).", line="", line2=""),
         hides=("command-not-found",),
     ),
+    # python: can't open file '/root/train.py': [Errno 2] No such file or directory
+    Pattern(
+        id="script-not-there",
+        regex=r"can't open file '(?P<file>[^'\n]+)': \[Errno 2\]",
+        meaning=t("There is no {file}: the shell stands in another folder than the script's, or the name is misspelled.", file="?"),
+        advice=t("`pwd; ls`, then `cd` into the project's folder (AutoDL: mostly under /root/autodl-tmp), or give the script's whole path."),
+    ),
 )  # fmt: skip
