@@ -34,6 +34,13 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("Tensors are put together that do not fit (sizes {wanted} and {got}), or there is none.", wanted="?", got="?"),
         advice=t("Print the shapes just before. Skip connections: height and width must be a multiple of what the network halves (pad the input). Lists gathered over batches: the last batch is smaller, an empty one has no entry."),
     ),
+    # RuntimeError: running_mean should contain 36 elements not 38
+    Pattern(
+        id="normalisation-sizes",
+        regex=r"running_mean should contain (?P<got>\d+) elements not (?P<wanted>\d+)|Given normalized_shape=(?P<shape>\[[\d, ]+\]), expected input with shape",
+        meaning=t("A normalisation layer was made for another number of channels than it is given (it has {wanted}, the input {got}).", wanted="?", got="?"),
+        advice=t("num_features of that layer must be the number of channels of what comes in: look at the layer before it, and at options that add channels to the input."),
+    ),
     # ValueError: num_samples should be a positive integer value, but got num_samples=0
     Pattern(
         id="empty-dataset",

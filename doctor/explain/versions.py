@@ -132,6 +132,35 @@ PATTERNS: tuple[Pattern, ...] = (
         cleared_by=_WENT_ON,
         general=True,
     ),
+    # ModuleNotFoundError: No module named 'transformers.deepspeed'   |   ModuleNotFoundError: No module named 'transformers.integrations.deepspeed'; 'transformers.integrations' is not a package
+    Pattern(
+        id="submodule-missing",
+        regex=r"No module named '(?P<library>\w+)\.(?P<rest>[\w.]+)'(?!; '\w+' is not a package)",
+        meaning=t("{library} is installed, and has no {rest} in it: that part was moved or removed in this version, or came with a newer one.", library="?", rest="?"),
+        advice=t("The file above in the traceback belongs to the code that does not fit: update it, or install the version of {library} that it was written for (`python -m pip show {library}` says which is here).", library="NAME"),
+        confirms=("dependent-library-too-old", "declared-requirement-not-met", "peft-transformers-mismatch"),
+        hides=("module-not-found",),
+        general=True,
+    ),
+    # ModuleNotFoundError: No module named 'datasets.features'; 'datasets' is not a package
+    Pattern(
+        id="file-not-package",
+        regex=r"No module named '(?P<module>\w+)\.[\w.]+'; '(?P=module)' is not a package",
+        meaning=t("Python took a single file {module}.py for the library {module}: one of your own with that name stands in its way.", module="?"),
+        advice=t("`python -c 'import {module}; print({module}.__file__)'` shows it; rename it and remove its __pycache__.", module="NAME"),
+        confirms=("leftover-of-an-install",),
+        hides=("module-not-found", "submodule-missing"),
+    ),
+    # File "/venv/lib/python3.11/site-packages/transformers/modeling_utils.py", line 3736, in from_pretrained     init_contexts = [init_empty_weights()] NameError: name 'init_empty_weights' is not defined
+    Pattern(
+        id="library-name",
+        regex=_FRAME + r"NameError: name '(?P<name>\w+)' is not defined",
+        meaning=t("{library} uses {name} of a package that it asks for only where it is needed, and that is missing here or too old for it.", library="?", name="?"),
+        advice=t("init_empty_weights, dispatch_model and other names of accelerate: `python -m pip install -U accelerate`; Peft...: peft; else the top of the named file shows from where it wants the name. In a notebook restart the kernel afterwards."),
+        cleared_by=_WENT_ON,
+        confirms=("needed-package-missing", "dependent-library-too-old"),
+        general=True,
+    ),
     # TypeError: Pooling.__init__() got an unexpected keyword argument 'include_prompt'
     Pattern(
         id="model-from-newer-library",
