@@ -47,7 +47,8 @@ def test_a_copied_folder_cuts_where_the_training_did(run: RunDir, tmp_path: Path
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(copied))
     assert tokenizer.model_max_length == 16 and len(tokenizer(LONG, truncation=True)["input_ids"]) == 16
     checkpoint, _ = choose_checkpoint(run, "last")
-    assert piped(copied) == ours(open_trained(copied)) == ours(open_checkpoint(run, checkpoint))
+    assert ours(open_trained(copied)) == ours(open_checkpoint(run, checkpoint))
+    assert piped(copied) == pytest.approx(ours(open_trained(copied)), abs=2e-5)
     assert ours(open_trained(copied, 64)) != ours(open_trained(copied)), "the rest of the text would tell"
 
 
