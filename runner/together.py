@@ -19,6 +19,7 @@ import msgspec
 
 from runner.events import EventWriter, read_events
 from runner.interfaces import interface_to
+from runner.meeting import Meeting, not_met, nowhere_to_meet
 from runner.orphans import wait_for_orphans
 from runner.plan import PlanError, decode_plan
 from runner.rank_ends import aborted_as_lost, agree, first_to_fail, why_of
@@ -47,14 +48,17 @@ OPTIONS_OF_TORCHRUN = "PET_"
 """What torchrun takes for its own options in variables, as platforms set them for jobs of theirs."""
 
 
-def torchrun_argv(start: Start, run_path: str, script: str, flags: Sequence[str]) -> list[str]:
-    """Return the command that starts the ranks of this machine."""
+def torchrun_argv(
+    start: Start, run_path: str, script: str, flags: Sequence[str], timeout_s: int = 600
+) -> list[str]:
+    """Return the command that starts the ranks of this machine. ``timeout_s``: so long machines wait for each other."""
     if start.nnodes == 1:
         # Port 0: torchrun takes a free one itself. A container's host name often leads nowhere.
         where = ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1"]
     else:
         host, _, port = start.master.rpartition(":")
-        where = [f"--node-rank={start.node_rank}", f"--master-addr={host}", f"--master-port={port}"]
+        where = [f"--node-rank={start.node_rank}", f"--master-addr={host}", f"--master-port={port}",
+                 f"--rdzv-conf=timeout={timeout_s}"]  # fmt: skip
     code = TORCHRUN.format(**(ALONE if start.nnodes == 1 else OVER_MACHINES))
     return [
         sys.executable, "-u", "-c", code, f"--nnodes={start.nnodes}", f"--nproc-per-node={start.nproc}", *where,
@@ -85,31 +89,38 @@ def lead(run_path: str, together: Sequence[str], flags: Sequence[str], stop: Sto
             node=start.node_rank,
         )
         write_here(run, "note", level="info", text=msgspec.to_builtins(here))
+    if (trouble := nowhere_to_meet(start)) is not None:
+        write_end(run, 1, trouble, 0.0)
+        return 1
     torchrun = subprocess.Popen(
-        torchrun_argv(start, str(run.path), script, flags), env=environment(start, threads, os.environ)
+        torchrun_argv(start, str(run.path), script, flags, timeout_s),
+        env=environment(start, threads, os.environ),
     )
     watch = RankWatch(run.path, timeout_s, torchrun.pid)
     forwarder = Forwarder(run, stop)
-    wait_for(torchrun, forwarder, watch)
+    wait_for(torchrun, forwarder, watch, Meeting(run.path, start, timeout_s))
     wait_for_orphans(run.path, forwarder.look, timeout_s + GRACE_S)
-    code, why = conclude(run, start, torchrun.returncode, watch.awaited)
+    seconds = time.monotonic() - begun
+    code, why = conclude(run, start, torchrun.returncode, watch.awaited, has_timed_out=seconds >= timeout_s)
     if start.node_rank or why is not None:
-        write_end(run, code, why, time.monotonic() - begun)
+        write_end(run, code, why, seconds)
     return code
 
 
-def wait_for(torchrun: subprocess.Popen[bytes], forwarder: Forwarder, watch: RankWatch) -> None:
-    """Wait for the ranks, or until one of them can be ended by nothing."""
+def wait_for(
+    torchrun: subprocess.Popen[bytes], forwarder: Forwarder, watch: RankWatch, meet: Meeting
+) -> None:
+    """Wait for the ranks, or until one of them can be ended by nothing, or none ever begins."""
     while torchrun.poll() is None:
         forwarder.look()
         watch.look()
-        if watch.gives_up:
+        if watch.gives_up or meet.is_in_vain():
             torchrun.kill()
         time.sleep(POLL_S)
 
 
 def conclude(
-    run: RunDir, start: Start, returncode: int, awaited: Sequence[Awaited]
+    run: RunDir, start: Start, returncode: int, awaited: Sequence[Awaited], has_timed_out: bool = False
 ) -> tuple[int, Text | None]:
     """Return the run's exit code, and why it ended where rank 0 did not say it itself."""
     left = read_ranks(run.path)
@@ -119,8 +130,7 @@ def conclude(
         left = aborted_as_lost(run, left)
     culprit = first_to_fail(left, start, awaited)
     if culprit is None:
-        return 1, t("the processes did not start: torchrun ended with status {code}, and its words are in trainer.log",
-                    code=returncode)  # fmt: skip
+        return 1, not_met(start, returncode, has_timed_out)
     if isinstance(culprit, RankLeft) and agree(run, left[0], culprit):
         return left[0].code or 1, None if left[0].rank == 0 else why_of(culprit, run)
     return 1, why_of(culprit, run)

@@ -205,7 +205,13 @@ def test_a_rank_that_is_there_is_told_from_somebody_elses_process(tmp_path: Path
     own = RankLeft(rank=0, pid=os.getpid(), started_at=0.0)
     (tmp_path / "ranks" / "0.json").write_bytes(msgspec.json.encode(own))
     assert orphans(tmp_path) == []
-    with subprocess.Popen([sys.executable, "-c", "input()", str(tmp_path)], stdin=subprocess.PIPE) as process:
+    waits = "print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", waits, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline(), (
+            "until then it may be on its way there"
+        )
         own.pid = process.pid
         (tmp_path / "ranks" / "0.json").write_bytes(msgspec.json.encode(own))
         assert orphans(tmp_path) == [own]
