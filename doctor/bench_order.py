@@ -99,6 +99,10 @@ class Interleaved(ABC, Generic[L, M]):
         """Return the median of its pace by before's, so far."""
         return statistics.median(self.ratio(variant, pair) for pair in variant.pairs)
 
+    def urgency(self, variant: Variant[L, M]) -> float:
+        """Return what decides who gets the next pair after the first looks: the larger first."""
+        return self.promise(variant)
+
     def compare(self, variants: Sequence[Variant[L, M]]) -> None:
         """Measure pairs until there are enough of each. Asked again, it goes on where it was.
 
@@ -113,7 +117,7 @@ class Interleaved(ABC, Generic[L, M]):
             if least < self.first_looks:
                 turn = [one for one in left if len(one.pairs) == least]
             else:
-                turn = sorted(left, key=lambda one: -self.promise(one))
+                turn = sorted(left, key=self.urgency, reverse=True)
             self._around(turn[:2])
 
     def _around(self, two: Sequence[Variant[L, M]]) -> None:

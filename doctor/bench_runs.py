@@ -100,6 +100,10 @@ class Bench(Interleaved[Lever, Measured]):
         before, after = pair
         return pace(after, variant.lever.changes) / pace(before, variant.lever.changes)
 
+    def urgency(self, variant: Variant) -> float:
+        """Contrasts, which nobody turns, come after the levers."""
+        return 0.0 if variant.lever.is_for == "contrast" else self.promise(variant)
+
     def told(self, measured: Measured, where: dict[str, Param]) -> Text:
         speed = f"{measured.samples_per_s:.2f}"
         return t(

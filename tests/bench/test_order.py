@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from doctor import service
@@ -72,6 +73,14 @@ def test_after_a_first_look_the_fastest_get_their_pairs_first(bench: Played) -> 
     with pytest.raises(OutOfTime):
         bench.compare(bench.variants)
     assert counts(bench) == {"slow": 2, "even": 2, "fast": 6, "faster": 6}
+
+
+def test_what_is_only_a_contrast_waits_for_the_levers(bench: Played) -> None:
+    bench.variants[-1].lever = msgspec.structs.replace(bench.variants[-1].lever, is_for="contrast")
+    bench.runs = 24
+    with pytest.raises(OutOfTime):
+        bench.compare(bench.variants)
+    assert counts(bench) == {"slow": 2, "even": 6, "fast": 6, "faster": 2}
 
 
 def test_asked_again_it_goes_on_and_pairs_nothing_with_a_later_before(bench: Played) -> None:

@@ -98,7 +98,7 @@ def loss(logits, labels):
     return found
 """
 TROUBLES = {
-    "not a number": ("if len(labels) == 1: found = found * float('nan')", "is nan"),
+    "not a number": ("if len(labels) == 1: found = found * float('nan')", "loss nan"),
     "out of memory": ("if len(labels) == 1: raise RuntimeError('CUDA out of memory. Tried to allocate 2 GiB')", "out of memory (CUDA"),
 }  # fmt: skip
 
