@@ -51,9 +51,11 @@ def nvidia_wheels_are_of_one_major(
     mine = (torch.cuda or "").partition(".")[0]
     if not mine:
         return
-    own = {component for _, _, component, major in wheels if major == mine}
+    own = {(component, _major_of(item)) for _, item, component, major in wheels if major == mine}
     doubled = [
-        row for row in wheels if row[3] not in ("", mine) and row[2] in _SHARED_FILES and row[2] in own
+        row
+        for row in wheels
+        if row[3] not in ("", mine) and row[2] in _SHARED_FILES and (row[2], _major_of(row[1])) in own
     ]
     if doubled:
         yield _mixed(doubled, wheels, mine, python)
@@ -61,6 +63,11 @@ def nvidia_wheels_are_of_one_major(
     left = [(index, item) for index, item, _, major in wheels if _is_left_over(item, major, mine, packages)]
     if left:
         yield _leftover(left, torch, python)
+
+
+def _major_of(item: Distribution) -> str:
+    """Return the wheel's own major, which its files carry in their names (libcudnn.so.8 beside libcudnn.so.9)."""
+    return item.version.partition(".")[0]
 
 
 # What brings CUDA wheels for itself, often only by an extra that METADATA does not tell.

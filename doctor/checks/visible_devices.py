@@ -26,6 +26,8 @@ def visible_devices_name_cards_that_exist(
         yield _several_mig(entries, driver, named)
         return
     usable, wrong, why = _usable(entries, cards)
+    if wrong is None and (joined := next(filter(None, map(_SEVERAL_IN_ONE.match, entries)), None)):
+        yield _read_as_one(joined, value, named)
     if wrong is None or (wrong and "items" in gpus.unread):
         return
     yield Finding(
@@ -63,6 +65,22 @@ def _usable(entries: list[str], cards: list[Gpu]) -> tuple[int, str | None, Text
             )
         seen.append(str(card))
     return len(seen), None, hides
+
+
+# 0，1   |   0;1   |   0 1
+_SEVERAL_IN_ONE = re.compile(r"(?P<first>\d+)(?:\s*[^\s\w-]+\s*|\s+)\d")
+
+
+def _read_as_one(joined: re.Match[str], value: str, named: tuple[Evidence, ...]) -> Finding:
+    """CUDA cuts off what follows the first number of an entry: cards that are not parted by a comma are lost."""
+    return Finding(
+        id="cuda-visible-devices-invalid",
+        level="warn",
+        subject=f"CUDA_VISIBLE_DEVICES={value}",
+        title=t("CUDA_VISIBLE_DEVICES={value}: CUDA reads {entry} as card {card} alone, cards are parted by a plain comma", value=value, entry=joined.string, card=joined["first"]),
+        evidence=named,
+        advice=t("export CUDA_VISIBLE_DEVICES={cards} with the input method switched to English (a full-width comma is none)", cards=",".join(re.findall(r"\d+", value))),
+    )  # fmt: skip
 
 
 def _names_a_card(entry: str, cards: list[Gpu]) -> str | int | bool:

@@ -75,6 +75,10 @@ def test_fewer_cards_than_there_should_be(count: int, sections: dict[str, Any], 
         pytest.param(" 0 , 1 ", 2, None, id="spaces are tolerated"),
         pytest.param("0", 1, None, id="the only one"),
         pytest.param("MIG-1111", 1, None, id="one MIG instance"),
+        pytest.param("0，1", 4, "warn", id="a full-width comma"),
+        pytest.param("0;1", 4, "warn", id="a semicolon"),
+        pytest.param("0 1", 4, "warn", id="a blank"),
+        pytest.param("10,11", 16, None, id="numbers of two digits"),
     ],
 )
 def test_cuda_visible_devices(value: str, count: int, level: str | None) -> None:

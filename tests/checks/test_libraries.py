@@ -103,6 +103,7 @@ def wheels(requires: tuple[str, ...] | None = None, **versions: str) -> Packages
     [
         pytest.param("2.11.0+cu130", wheels(nvidia_cudnn_cu12="9.10.2.21", nvidia_cudnn_cu13="9.19.0.56"), {"mixed-cuda-wheel-majors": "warn"}, id="cuDNN for 12 and 13"),
         pytest.param("2.0.1+cu117", wheels(nvidia_nccl_cu11="2.14.3", nvidia_nccl_cu12="2.18.1"), {"mixed-cuda-wheel-majors": "warn"}, id="NCCL for 11 and 12"),
+        pytest.param("2.4.1+cu121", wheels(nvidia_cudnn_cu11="8.9.5.29", nvidia_cudnn_cu12="9.1.0.70", paddlepaddle_gpu="3.0.0"), {}, id="cuDNN 8 of another program beside cuDNN 9"),
         pytest.param("2.8.0+cu128", wheels(nvidia_cublas_cu12="12.8.4.1", nvidia_cudnn_cu12="9.10.2.21"), {}, id="one major"),
         pytest.param("2.13.0+cu130", wheels(nvidia_cublas="13.0.2.14", nvidia_cudnn_cu13="9.20.0.48"), {}, id="CUDA 13 names without a suffix"),
         pytest.param("2.8.0+cu128", wheels(nvidia_cublas_cu11="11.10.3.66"), {"leftover-nvidia-wheels": "note"}, id="cuBLAS of another major alone"),
