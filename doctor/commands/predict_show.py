@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO
 
 from doctor.language import say
 from runner.strings import shown
@@ -18,33 +18,36 @@ _EVERY_S, _EVERY_S_IN_A_LOG = 0.5, 60.0
 class Progress:
     """Says on stderr how many are answered and how fast: in place on a terminal, now and then a line elsewhere."""
 
-    def __init__(self) -> None:
-        self._in_place = sys.stderr.isatty()
-        self._said_at = self._began_at = time.monotonic()
+    def __init__(self, clock: Callable[[], float] = time.monotonic, stream: TextIO | None = None) -> None:
+        self._clock, self._stream = clock, stream or sys.stderr
+        self._in_place = self._stream.isatty()
+        self._said_at = self._began_at = clock()
         self._began_with: int | None = None
         self._width = 0
 
     def answered(self, count: int) -> None:
         """Take note that ``count`` are answered; say it where it is time."""
-        now = time.monotonic()
+        now = self._clock()
         if self._began_with is None:  # the first batch also loads what is loaded late
             self._began_with, self._began_at = count, now
         if now - self._said_at < (_EVERY_S if self._in_place else _EVERY_S_IN_A_LOG):
             return
         self._said_at = now
-        rate = (count - self._began_with) / max(now - self._began_at, 1e-9)
-        words = say(t("{count} answered, {rate} a second", count=count, rate=f"{rate:.1f}"))
-        if self._in_place:
-            print("\r" + words.ljust(self._width), end="", file=sys.stderr, flush=True)
-            self._width = len(words)
-        else:
-            print(words, file=sys.stderr, flush=True)
+        words = say(t("{count} answered", count=count))
+        if count > self._began_with:
+            rate = (count - self._began_with) / (now - self._began_at)
+            words = say(t("{count} answered, {rate} a second", count=count, rate=f"{rate:.1f}"))
+        self._print("\r" + words.ljust(self._width) if self._in_place else words + "\n")
+        self._width = len(words) if self._in_place else 0
 
     def end(self) -> None:
         """Clear the line."""
         if self._width:
-            print("\r" + " " * self._width, end="\r", file=sys.stderr, flush=True)
+            self._print("\r" + " " * self._width + "\r")
             self._width = 0
+
+    def _print(self, words: str) -> None:
+        print(words, end="", file=self._stream, flush=True)
 
 
 def show(line: dict[str, Any], as_json: bool, progress: Progress) -> None:
