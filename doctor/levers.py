@@ -185,9 +185,8 @@ def _offload(request: MemoryRequest) -> MemoryRequest | None:
 
 
 def _offload_alone(request: MemoryRequest) -> MemoryRequest | None:
-    """As ``doctor run`` can: not of a model in parts, and without a loss scaler, which looks at gradients on the card."""
-    in_parts = request.cards > 1 and request.sharding == "zero3"
-    return None if in_parts or request.precision == "fp16" else _offload(request)
+    """As ``doctor run`` can: without a loss scaler, which looks at gradients on the card."""
+    return None if request.precision == "fp16" else _offload(request)
 
 
 def _offload_parameters(request: MemoryRequest) -> MemoryRequest | None:
