@@ -30,7 +30,9 @@ import ctypes
 def run_with(folder: Path, trouble: str, at: int = 16, *more: str) -> RunDir:
     """Return a run whose second rank meets ``trouble`` in its ``at``-th forward pass."""
     (folder / "trouble_loss.py").write_text(LOSS.format(trouble=trouble, at=at))
-    settings = overrides("train.lr=3e-4", 'train.loss="trouble_loss:loss"', f"parallel.timeout_s={TIMEOUT_S}", *more)
+    settings = overrides(
+        "train.lr=3e-4", 'train.loss="trouble_loss:loss"', f"parallel.timeout_s={TIMEOUT_S}", *more
+    )
     return make_run(folder, settings)
 
 
