@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from doctor.commands import CommandError, Exit
+from doctor.commands.export_share import is_repository
 from doctor.commands.run_resume import no_such_run
 from runner.text import t
 
@@ -23,6 +24,9 @@ def source_named(name: str, checkpoint: str) -> Source:
     try:
         return service.find_model(name, checkpoint)
     except FileNotFoundError as error:
+        if is_repository(name):
+            raise CommandError(t("there is neither a run nor a folder {name}; a model of the hub is fetched first: hf download {name} --local-dir DIR, "
+                                 "then name DIR", name=name), Exit.USAGE) from None  # fmt: skip
         raise CommandError(no_such_run(name, error), Exit.USAGE) from None
     except LaunchError as error:
         raise CommandError(error.text) from None

@@ -12,6 +12,7 @@ import pytest
 from doctor.launch import LaunchError
 from doctor.model_source import find_source
 from runner.deploy.foreign import onnx_in, pickle_note, refusal
+from tests.commands_run import doctor
 
 
 def files(folder: Path, *names: str) -> Path:
@@ -44,6 +45,12 @@ def test_what_is_not_opened_is_refused_before_anything_is_loaded(
     with pytest.raises(LaunchError) as refused:
         find_source(name)
     assert words.format(root=tmp_path) in str(refused.value)
+
+
+def test_a_name_of_the_hub_is_told_how_it_comes_here(tmp_path: Path) -> None:
+    done = doctor("predict", "google-bert/bert-base-chinese", "很好", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "hf download google-bert/bert-base-chinese --local-dir DIR" in done.stderr
 
 
 WHOLE: dict[str, tuple[str, ...]] = {
