@@ -24,6 +24,8 @@ class Refused(Record, frozen=True, kw_only=True):
     why: Text
     memory_short: bool = False
     """The same in smaller micro-batches may do."""
+    ended: bool = False
+    """By us, for its time."""
 
 
 class Answer(Record, frozen=True, kw_only=True):
@@ -45,7 +47,7 @@ def train_once(run: RunDir, python: str, cache: str, limit_s: float) -> Measured
     except subprocess.TimeoutExpired:
         _end(child)
         words = last_words(run)
-        return Refused(why=t("ended after {seconds} s: it took too long; its last words: {words}", seconds=round(limit_s), words=words))  # fmt: skip
+        return Refused(why=t("ended after {seconds} s: it took too long; its last words: {words}", seconds=round(limit_s), words=words), ended=True)  # fmt: skip
     except BaseException:  # Ctrl-C: this run is ours alone, and its workers with it
         _end(child)
         raise

@@ -90,7 +90,11 @@ class CommandBench(Interleaved[Outside, Paced]):
         return t("pair {number} of {pairs}: {name}: {seconds} s; about {left} to go", seconds=f"{1 / measured.pace:.2f}", **where)  # fmt: skip
 
     def run(self, variant: Variant | None) -> Paced | Text:
-        """Run the command under a variant's variables, until it ends or its time is over; a sentence where that tells nothing."""
+        """Run the command under a variant's variables, until it ends or its time is over; a sentence where that tells nothing.
+
+        Raises:
+            OutOfTime: it told too little before the minutes were over.
+        """
         self._count += 1
         started = begin_command(
             self._plan(variant), self.snapshot, self._folder / f"{self._count}", with_sampler=False
@@ -102,6 +106,8 @@ class CommandBench(Interleaved[Outside, Paced]):
             raise
         paced = pace_of(started.run, stopped)
         shutil.rmtree(started.run.path, ignore_errors=True)
+        if isinstance(paced, Text) and stopped and not self.time_left_s:
+            raise OutOfTime
         return paced if isinstance(paced, Text) else msgspec.structs.replace(paced, peak_bytes=peak_bytes)
 
     def _follow(self, started: StartedRun) -> tuple[bool, int]:

@@ -12,7 +12,7 @@ from doctor import bench_order
 from doctor.bench_child import Refused, train_once
 from doctor.bench_journal import Journal
 from doctor.bench_levers import BEFORE, Lever, Settings, with_settings
-from doctor.bench_order import BenchError, Interleaved, Tell
+from doctor.bench_order import BenchError, Interleaved, OutOfTime, Tell
 from doctor.bench_records import Measured
 from doctor.bench_rows import Pair, pace
 from doctor.launch import prepare_run
@@ -117,9 +117,17 @@ class Bench(Interleaved[Lever, Measured]):
         return {TOGETHER: self.pairs_wanted} if len(promising) > 1 and TOGETHER not in known else {}
 
     def run(self, variant: Variant | None) -> Measured | Text:
-        """Train one epoch of the few samples in a fresh process; a sentence where that failed."""
+        """Train one epoch of the few samples in a fresh process; a sentence where that failed.
+
+        Raises:
+            OutOfTime: it was still under way when the minutes were over.
+        """
         found = self._train(*(variant.lever.name, variant.lever.settings) if variant else ("before", {}))
-        return found.why if isinstance(found, Refused) else found
+        if isinstance(found, Measured):
+            return found
+        if found.ended and not self.time_left_s:
+            raise OutOfTime
+        return found.why
 
     def _train(self, name: str, settings: Settings) -> Measured | Refused:
         self._count += 1

@@ -104,10 +104,10 @@ def _less_memory(row: Row) -> str:
 
 
 def speed_text(row: Row) -> str:
-    """Return ``x1.42 (1.31-1.55)``."""
+    """Return ``x1.42 (1.31-1.55)``; without an interval it says that nothing is proven."""
     assert row.speed is not None, "only measured rows have a speed"
     if row.speed.low is None or row.speed.high is None:
-        return f"x{row.speed.ratio:.2f}"
+        return say(t("x{ratio} (unproven)", ratio=f"{row.speed.ratio:.2f}"))
     return f"x{row.speed.ratio:.2f} ({row.speed.low:.2f}-{row.speed.high:.2f})"
 
 

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from doctor import service
 from doctor.bench_child import Refused, answer_of, train_once
+from doctor.bench_journal import Journal
 from doctor.bench_order import BenchError, OutOfTime
+from doctor.bench_runs import Bench, BenchOptions
 from runner.plan import encode_plan, make_plan
 from runner.rundir import RunDir
 from runner.text import t
@@ -86,6 +89,24 @@ def test_where_two_looks_would_take_more_than_half_the_time_there_is_one(bench: 
     with pytest.raises(OutOfTime):
         bench.compare(bench.variants)
     assert counts(bench) == {"slow": 1, "even": 1, "fast": 4, "faster": 4}
+
+
+@pytest.mark.parametrize(("minutes", "over"), [(0.0, True), (20.0, False)], ids=["time is over", "it hangs"])
+def test_a_run_that_the_end_of_the_time_cuts_off_is_no_failure_of_the_setting(
+    tmp_path: Path, minutes: float, over: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = service.load(Path(__file__).parent.parent / "machines/healthy-4090-runpod.json")
+    journal = Journal(tmp_path / "kept.jsonl", print)
+    one = Bench(PROFILE, CPU, machine, "python", BenchOptions(minutes=minutes), journal, print)
+    monkeypatch.setattr(one, "_train", lambda *_: Refused(why=t("ended"), ended=True))
+    try:
+        if over:
+            with pytest.raises(OutOfTime):
+                one.run(None)
+        else:
+            assert one.run(None) == t("ended")
+    finally:
+        one.close()
 
 
 # --------------------------------------------------------------------------------------- whole comparisons
