@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from doctor.commands import CommandError, Exit
 from doctor.language import say
+from runner.text import Text, t
 
 if TYPE_CHECKING:
     from doctor.model import Snapshot
     from doctor.model_step import Step
     from doctor.plan_options import PlanOptions
     from runner.estimate import MemoryRequest
-    from runner.text import Text
 
 DEVICE_SECTIONS = ("host", "container", "gpus", "environment")
 SECTIONS = (*DEVICE_SECTIONS, "python", "packages", "torch")
@@ -122,7 +122,16 @@ def _of_profile(namespace: argparse.Namespace, snapshot: Snapshot, options: Plan
     except ProfileError as error:
         raise CommandError("\n  ".join([error.source + ":", *map(say, error.problems)]), Exit.USAGE) from None
     except (LaunchError, NoConfig) as error:
-        raise CommandError(error.text, Exit.USAGE) from None
+        raise CommandError(_or_model(error.text, namespace.profile), Exit.USAGE) from None
+
+
+def _or_model(problem: Text, name: str) -> str:
+    """Return why a profile cannot be planned; a model's name in its place is told from a typing error."""
+    from doctor import service
+
+    if not service.knows_model(name):
+        return say(problem)
+    return say(t("{name} is a model and no profile: --model {name}", name=name))
 
 
 def _changed(request: MemoryRequest, namespace: argparse.Namespace) -> MemoryRequest:

@@ -45,6 +45,7 @@ from doctor.service.fleet import gather_fleet, judge_fleet
 from doctor.service.memory import (
     compare_formulas,
     has_measurements,
+    knows_model,
     least_memory,
     measure_memory,
     model_step,
@@ -173,6 +174,7 @@ __all__ = [
     "kept_stacks",
     "known_environments",
     "known_snapshots",
+    "knows_model",
     "least_memory",
     "lint",
     "list_environments",

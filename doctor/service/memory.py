@@ -65,6 +65,19 @@ def plan_memory(
     return plan_memory(found, request, snapshot, options or PlanOptions(), Context().environ, measured)
 
 
+def knows_model(name: str) -> bool:
+    """Is the configuration of a model of this name here or in the table?"""
+    from os import environ
+
+    from doctor.model_config import NoConfig, cache_of, find_config
+
+    try:
+        find_config(name, cache_of(environ))
+    except NoConfig:
+        return False
+    return True
+
+
 def has_measurements() -> bool:
     """Was memory measured here before? A plan then depends on which torch it was measured with."""
     from doctor.corrections import store_path

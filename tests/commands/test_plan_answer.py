@@ -99,8 +99,8 @@ def test_a_named_card_is_held_against_and_not_the_one_here() -> None:
 @pytest.mark.parametrize(
     ("lang", "words"),
     [
-        ("en", "It fits a card with 12 GB (RTX 3080 Ti, RTX 3060"),
-        ("zh", "12 GB 的卡放得下（RTX 3080 Ti, RTX 3060"),
+        ("en", "It fits a card with 12 GB or more (RTX 3080 Ti, RTX 3060"),
+        ("zh", "12 GB 及以上的卡放得下（RTX 3080 Ti, RTX 3060"),
     ],
 )
 def test_without_a_card_the_size_of_card_comes_first_and_then_the_cpu_here(
@@ -276,6 +276,12 @@ def test_a_sure_batch_is_named_where_the_range_is_wider_than_the_card() -> None:
 def test_a_model_that_is_not_in_the_table_names_those_near_to_it() -> None:
     done = doctor("--model", "Qwen/Qwen3-7B", "--facts", RTX_4090)
     assert done.returncode == 2 and "Qwen/Qwen3-8B" in done.stderr
+
+
+def test_a_model_in_place_of_a_profile_is_told_how_to_be_named() -> None:
+    done = doctor("qwen2.5-7b", "--facts", RTX_4090)
+    assert done.returncode == 2 and "--model qwen2.5-7b" in done.stderr
+    assert "--model" not in doctor("no-such-thing", "--facts", RTX_4090).stderr
 
 
 def test_chinese_sentences_stand_close() -> None:
