@@ -38,8 +38,12 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         id="nccl-shared-memory",
         regex=r"Error while creating shared memory segment (?P<path>\S*/dev/shm/nccl-\S*)|failed to extend (?P<path2>/dev/shm/nccl-\S+)|Call to (?:posix_fallocate|ftruncate) failed: No space left on device",
-        meaning=t("/dev/shm is too small for NCCL, which exchanges between the cards of one machine through it."),
-        advice=t("Restart the container with --shm-size=16g or --ipc=host; where you cannot, NCCL_SHM_DISABLE=1 (slower: it takes the network then). `df -h /dev/shm` shows the size; files of dead runs may be deleted."),
+        meaning=t(
+            "/dev/shm is too small for NCCL, which exchanges between the cards of one machine through it."
+        ),
+        advice=t(
+            "Restart the container with --shm-size=16g or --ipc=host; where you cannot, NCCL_SHM_DISABLE=1 (slower: it takes the network then). `df -h /dev/shm` shows the size; files of dead runs may be deleted."
+        ),
         confirms=("shm-too-small",),
         hides=("nccl-error", "disk-full"),
     ),
@@ -130,5 +134,17 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t(
             "Under torchrun or accelerate launch leave device_map out (4 or 8 bits: device_map={'': int(os.environ['LOCAL_RANK'])}); or start one process with plain python."
         ),
+    ),
+    # OSError: [Errno 99] Cannot assign requested address   |   [c10d] The server socket has failed to bind to 10.0.0.3:29500 (errno: 99 - Cannot assign requested address).
+    Pattern(
+        id="address-not-ours",
+        regex=r"Cannot assign requested address|无法指定被请求的地址",
+        meaning=t(
+            "A program wants to listen on an address that is none of this machine's: the address that the platform shows outside is not one inside the container."
+        ),
+        advice=t(
+            "Servers: 0.0.0.0 (or 127.0.0.1 behind an ssh tunnel). Several machines: MASTER_ADDR is one that `hostname -I` shows on the first of them."
+        ),
+        confirms=("rendezvous-variables-left-over",),
     ),
 )

@@ -118,4 +118,12 @@ PATTERNS: tuple[Pattern, ...] = (
         confirms=("platform-proxy-there", "hub-offline"),
         hides=("hub-unreachable",),
     ),
+    # InvalidArchiveError("Error with archive /root/miniconda3/pkgs/pytorch-2.1.2.tar.bz2.  You probably need to delete and re-download or re-create this file.")
+    Pattern(
+        id="conda-archive-broken",
+        regex=r"InvalidArchiveError|ChecksumMismatchError|CorruptedPackageError|SafetyError: The package for",
+        meaning=t("A package in conda's store is not whole: a download that was cut, or a disk that was full."),
+        advice=t("`df -h` first, then `conda clean --packages --tarballs -y` and the command again; from another mirror if it repeats."),
+        confirms=("disk-nearly-full",),
+    ),
 )  # fmt: skip

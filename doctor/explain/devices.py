@@ -78,4 +78,12 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("This ROCm build of torch has no kernels for this AMD card."),
         advice=t("A torch built for a newer ROCm that lists the card, or one of the same family by HSA_OVERRIDE_GFX_VERSION (RDNA 2: 10.3.0, RDNA 3: 11.0.0)."),
     ),
+    # >>> torch.cuda.is_available() False
+    Pattern(
+        id="cuda-not-available",
+        regex=r"torch\.cuda\.is_available\(\)\)?\s+False\b",
+        meaning=t("torch sees no card here: it is a build for the CPU ('+cpu' in torch.__version__), the driver is too old for it, or this machine was given no card."),
+        advice=t("`doctor check` tells which of them it is; `nvidia-smi` alone shows the driver and not whether torch fits it. AutoDL: an instance in no-card mode has none."),
+        confirms=("torch-cpu-only-build", "driver-too-old-for-torch-cuda", "no-gpu-visible", "cuda-visible-devices-invalid", "cuda-init-fails"),
+    ),
 )  # fmt: skip

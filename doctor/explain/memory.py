@@ -77,7 +77,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # RuntimeError: DataLoader worker (pid 4242) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory.
     Pattern(
         id="shm-bus-error",
-        regex=r"killed by signal: Bus error|out of shared memory|unable to (?:open|write to) (?:shared memory object|file </torch_)|^Bus error|^总线错误",
+        regex=r"killed by signal: Bus error|out of shared memory|unable to (?:open|write to) (?:shared memory object|file </torch_)|^Bus error|^总线错误|exitcode[ \t]*[:=]?[ \t]*(?:-7|135)\b|exit code[ \t]*[:=]?[ \t]*(?:-7|135)\b|[Ss]ignal 7 \(SIGBUS\)",
         meaning=t(
             "/dev/shm is full: loader workers hand batches over through it, and containers get 64 MB by default."
         ),
@@ -85,7 +85,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "Restart the container with --shm-size or --ipc=host; else num_workers=0, or torch.multiprocessing.set_sharing_strategy('file_system')."
         ),
         confirms=("shm-too-small",),
-        hides=("worker-killed", "worker-exited"),
+        hides=("worker-killed", "worker-exited", "child-failed"),
     ),
     # RuntimeError: DataLoader worker (pid 4242) is killed by signal: Killed.
     Pattern(
@@ -113,10 +113,10 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=t("Run once with num_workers=0 to see the true error."),
         confirms=("cgroup-memory-below-host", "process-killed-for-memory", "shm-too-small"),
     ),
-    # exit code 137   |   exitcode  : -9 (pid: 4242)   |   Killed   |    4%|4         | 13/300 [00:10<03:55,  1.22it/s]Killed   |   已杀死   |   run.sh: line 12: 23456 Killed                  python train.py
+    # exit code 137   |   exitcode  : -9 (pid: 4242)   |   exits with return code = -9   |   died with <Signals.SIGKILL: 9>.   |   Killed   |    4%|4         | 13/300 [00:10<03:55,  1.22it/s]Killed   |   已杀死   |   run.sh: line 12: 23456 Killed                  python train.py
     Pattern(
         id="exit-137",
-        regex=r"exit(?:ed with)?[ _]?(?:code|status)[ \t]*[:=]?[ \t]*(?:137|-9)\b|\bOOMKilled\b|(?:^|\])Killed$|^zsh: killed|: line \d+:[ \t]+\d+ Killed\b|^已杀死[ \t\r]*$|\d[ \t]+已杀死[ \t]|[Ss]ignal 9 \(SIGKILL\)",
+        regex=r"exit(?:ed with)?[ _]?(?:code|status)[ \t]*[:=]?[ \t]*(?:137|-9)\b|return(?:ed)? code ?[=:]? ?-9\b|<Signals\.SIGKILL: 9>|\bOOMKilled\b|(?:^|\])Killed$|^zsh: killed|: line \d+:[ \t]+\d+ Killed\b|^已杀死[ \t\r]*$|\d[ \t]+已杀死[ \t]|[Ss]ignal 9 \(SIGKILL\)",
         meaning=t(
             "The process was killed from outside (SIGKILL): by the kernel for memory, by the platform, or by a person."
         ),

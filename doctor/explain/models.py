@@ -152,4 +152,12 @@ PATTERNS: tuple[Pattern, ...] = (
         advice=_NEWER_TRANSFORMERS,
         confirms=("transformers-torch-too-old",),
     ),
+    # AttributeError: 'Qwen2TokenizerFast' object has no attribute 'apply_chat_template'
+    Pattern(
+        id="no-apply-chat-template",
+        regex=r"'(?P<name>\w+)' object has no attribute 'apply_chat_template'",
+        meaning=t("{name} has no apply_chat_template: tokenizers have it since transformers 4.34, processors of pictures since later releases of 4.4x.", name="?"),
+        advice=_NEWER_TRANSFORMERS,
+        confirms=("transformers-torch-too-old", "user-site-shadows-env"),
+    ),
 )  # fmt: skip

@@ -8,9 +8,9 @@ from doctor.model import t
 
 def _ended_with(signal: int) -> str:
     """Return the pattern of a status that names ``signal``, as Python writes it (-11) and as shells do (139)."""
-    # exitcode  : -11 (pid: 4242)   |   exit code: 139
+    # exitcode  : -11 (pid: 4242)   |   exit code: 139   |   exits with return code = -11
     return "|".join(
-        rf"{words}[ \t]*[:=]?[ \t]*(?:-{signal}|{128 + signal})\b" for words in ("exitcode", "exit code")
+        rf"{words}[ \t]*[:=]?[ \t]*(?:-{signal}|{128 + signal})\b" for words in ("exitcode", "exit code", "return code")
     )
 
 
@@ -167,5 +167,28 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("py-spy may not read that process here."),
         advice=t("Use `py-spy ... --nonblocking`, run it as the same user, or ask for --cap-add SYS_PTRACE."),
         confirms=("pyspy-needs-ptrace",),
+    ),
+    # EOFError: EOF when reading a line
+    Pattern(
+        id="nobody-to-answer",
+        regex=r"EOFError: EOF when reading a line",
+        meaning=t("The program asks a question (input()), and nobody can answer: it runs under nohup, in a job, or as a worker."),
+        advice=t("Give the answer as an option or a variable (wandb: WANDB_MODE, trust_remote_code=True, a yes option), or run it in tmux, where there is a terminal."),
+    ),
+    # [1]+  Stopped                 python train.py   |   [1]+  已停止               python train.py
+    Pattern(
+        id="stopped-job",
+        regex=r"^\[\d+\][+-]?[ \t]+Stopped\b|^\[\d+\][+-]?[ \t]+已停止[ \t]",
+        meaning=t("The program is only halted (Ctrl-Z, or a background job that wanted the terminal): it goes no further and keeps its memory, the card's too."),
+        advice=t("`fg` goes on with it, `bg` in the background, `kill %1` ends it (the number in brackets); Ctrl-C is what ends a program."),
+        confirms=("vram-held-by-process",),
+    ),
+    # -bash: fork: retry: Resource temporarily unavailable   |   -bash: fork: 资源暂时不可用   |   RuntimeError: can't start new thread   |   OpenBLAS blas_thread_init: pthread_create failed for thread 31 of 64
+    Pattern(
+        id="too-many-threads",
+        regex=r"fork: (?:retry: )?Resource temporarily unavailable|fork: (?:retry: )?资源暂时不可用|can't start new thread|pthread_create failed for thread|libgomp: Thread creation failed",
+        meaning=t("No more processes or threads may be started: your limit (ulimit -u) or the container's (pids.max) is reached, often by libraries that each take one thread for every core of the host."),
+        advice=t("`export OMP_NUM_THREADS=4 OPENBLAS_NUM_THREADS=4 MKL_NUM_THREADS=4`, fewer loader workers; `ps -eLf | wc -l` and `cat /sys/fs/cgroup/pids.max` show how near it is. What an ended run left behind is ended with kill."),
+        confirms=("thread-count-above-cpus", "cpu-quota-below-host-count"),
     ),
 )  # fmt: skip
