@@ -27,6 +27,14 @@ PATTERNS: tuple[Pattern, ...] = (
         meaning=t("The image registry {host} cannot be reached from here.", host="?"),
         advice=t("A registry mirror or a proxy for the Docker daemon, not for the shell: \"registry-mirrors\" in /etc/docker/daemon.json, then `systemctl restart docker`. Cloud providers give their customers one; `docker info` shows what is set."),
     ),
+    # fork/exec /usr/bin/nvidia-container-runtime: permission denied: unknown   |   exec: "nvidia-container-runtime-hook": executable file not found in $PATH
+    Pattern(
+        id="nvidia-runtime-broken",
+        regex=r"fork/exec \S*nvidia-container-\w+: (?P<why>permission denied|no such file or directory)|exec: \"nvidia-container-[\w-]+\": executable file not found",
+        meaning=t("Docker knows NVIDIA's runtime by name and cannot start it: its program is missing, half installed or may not be run."),
+        advice=t("On the host: `apt-get install --reinstall -y nvidia-container-toolkit && nvidia-ctk runtime configure --runtime=docker && systemctl restart docker`. A host without a card: leave --runtime=nvidia and --gpus out."),
+        hides=("container-command-missing",),
+    ),
     # [FATAL tini (7)] exec /app/docker/entrypoint.sh failed: No such file or directory   |   exec: "/start.sh": stat /start.sh: no such file or directory   |   exec: "python": executable file not found in $PATH
     Pattern(
         id="container-command-missing",
