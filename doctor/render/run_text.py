@@ -102,8 +102,8 @@ def progress_line(
     if with_status and status not in ("running", "starting"):
         parts.append(status_word(status))
     parts.append(f"{say('loss')} {figure(number(state.last.get('loss')))}")
-    if state.samples_per_s.values:
-        parts.append(say(t("{rate} samples/s", rate=figure(state.samples_per_s.values[-1], 3))))
+    if (rate := _samples_per_s(state)) is not None:
+        parts.append(say(t("{rate} samples/s", rate=figure(rate, 3))))
     elif pace := state.seconds_a_step():
         parts.append(say(t("{seconds} s a step", seconds=figure(pace, 3))))
     accuracy = state.metrics.get("accuracy")
@@ -113,6 +113,13 @@ def progress_line(
     if eta is not None and status in ("running", "starting"):
         parts.append(say(t("{time} left", time=human_seconds(eta))))
     return cut("  ".join(parts), width)
+
+
+def _samples_per_s(state: RunState) -> float | None:
+    """Return the newest rate, of all ranks together where there are several; None: not told."""
+    if ranks := state.ranks.as_dict(state.started):
+        return number(ranks["samples_per_s"])
+    return state.samples_per_s.values[-1] if state.samples_per_s.values else None
 
 
 def screen(
@@ -182,7 +189,7 @@ def _curves(state: RunState, width: int, unicode: bool) -> Iterator[str]:
         (say("eval loss"), state.eval_loss, 4),
         *((name, curve, 4) for name, curve in list(state.metrics.items())[:2]),
         (say("gradient norm"), state.grad_norm, 3),
-        (say("samples/s"), state.samples_per_s, 3),
+        (say("samples/s r0") if state.ranks else say("samples/s"), state.samples_per_s, 3),
     ]
     for label, curve, digits in rows:
         if curve.values:

@@ -35,6 +35,18 @@ def test_the_progress_line_says_where_it_is_and_how_long_it_takes() -> None:
     assert line == "step 10/20  50% █████░░░░░  loss 0.2  16 samples/s  5 s left"
 
 
+def test_the_rate_is_that_of_all_ranks_together() -> None:
+    events = [event("run-started", source=f"trainer-{rank}", steps_total=20, world_size=2) for rank in (0, 1)]
+    events += [
+        event("step", step, t=step, source=f"trainer-{rank}", loss=1.0, samples=8, seconds=0.5)
+        for step in range(1, 11)
+        for rank in (0, 1)
+    ]
+    state = fold(events)
+    assert "  32 samples/s" in progress_line(state, "running", width=100)
+    assert any(line.startswith("samples/s r0") for line in screen("r", state, "running", 1010.0))
+
+
 def test_before_the_first_step_it_says_what_it_waits_for() -> None:
     assert "loading" in progress_line(RunState(), "starting")
 
