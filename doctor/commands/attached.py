@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from doctor.commands import Exit, complain
 from doctor.commands.progress import Progress
 from doctor.language import say
+from doctor.render.metric_names import metric_name
 from doctor.render.run_text import figure, progress_line, status_word, words_of
 from runner.events import number
 from runner.strings import printable
@@ -150,7 +151,7 @@ def _ending(watcher: RunWatcher, code: int) -> list[str]:
     metrics = state.finished.get("metrics") or {}
     if metrics:
         lines.append(
-            "  ".join(f"{printable(name)} {figure(number(value))}" for name, value in metrics.items())
+            "  ".join(f"{metric_name(name)} {figure(number(value))}" for name, value in metrics.items())
         )
     if state.finished.get("error"):
         lines.append(words_of(state.finished["error"]))

@@ -151,7 +151,10 @@ def _set_line(plan: CommandPlan) -> str:
     if not plan.environment:
         return ""
     words = " ".join(f"{name}={value}" for name, value in plan.environment.items())
-    return say(t("Set for it: {variables}   (why: --dry-run, or its report)", variables=words))
+    from doctor.render.layout import columns, indent
+
+    said = say(t("Set for it: {variables}   (why: --dry-run, or its report)", variables=words))
+    return "\n".join(indent(said, columns(sys.stderr), "", "  "))
 
 
 def plan_lines(plan: CommandPlan) -> Iterator[str]:

@@ -13,6 +13,7 @@ from doctor.redact_secrets import without_secrets
 from doctor.render.headline import environment_line, machine_line
 from doctor.render.layout import human_bytes, human_seconds
 from doctor.render.memory_words import memory_words
+from doctor.render.metric_names import metric_name
 from doctor.render.page_parts import Rows
 from doctor.render.rank_text import RANKS_SHOWN, attention_lines, more_ranks, rank_words, together_line
 from doctor.render.run_text import event_words, figure, frame_line, host_line, status_word, words_of
@@ -52,7 +53,7 @@ def summary_rows(page: Page) -> Rows:
         rows.append(
             [say("training loss"), f"{figure(state.loss.values[0])} → {figure(state.loss.values[-1])}"]
         )
-    rows += [[_metric_name(name), figure(number(value))] for name, value in last_metrics(state).items()]
+    rows += [[metric_name(name), figure(number(value))] for name, value in last_metrics(state).items()]
     if state.padding_share() is not None:
         rows.append([say("padding"), f"{100 * (state.padding_share() or 0):.1f} %"])
     if told := memory_words(state.memory, words_of(state.memory.get("why"))):
@@ -71,10 +72,6 @@ def last_metrics(state: RunState) -> dict[str, Any]:
         return told
     newest = state.evaluations[-1].data if state.evaluations else {}
     return {name: value for name, value in newest.items() if name not in ("samples", "seconds", "best")}
-
-
-def _metric_name(name: object) -> str:
-    return say("evaluation loss") if name == "loss" else printable(str(name))
 
 
 def curve_rows(page: Page) -> Rows:
@@ -174,7 +171,7 @@ def evaluation_table(events: list[RunEvent]) -> tuple[list[str], Rows]:
     names = [name for name in names if any(number(event.data.get(name)) is not None for event in events)][
         :COLUMNS
     ]
-    head = [say("step"), *(say("rows") if name == "samples" else _metric_name(name) for name in names)]
+    head = [say("step"), *(say("rows") if name == "samples" else metric_name(name) for name in names)]
     rows = [
         [str(event.step or 0), *(_cell(name, number(event.data.get(name))) for name in names)]
         for event in events
