@@ -145,6 +145,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.train
 def test_a_run_is_proved_twice_and_a_changed_file_is_found(folder: Path) -> None:
     assert doctor(folder, "run", "tiny.toml", "--run-dir", "run", "--set", "train.steps=4").returncode == 0

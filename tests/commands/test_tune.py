@@ -54,6 +54,7 @@ def test_what_was_measured_corrects_this_plan_and_later_ones_and_no_other_precis
     assert plan(tmp_path, "--precision", "bf16")["correction"] is None
 
 
+@pytest.mark.long
 @pytest.mark.train
 def test_tune_finds_a_batch_within_the_limit_and_plan_shows_it(tmp_path: Path) -> None:
     done = doctor(tmp_path, "tune", "--model", "small.json", "--seq", "32", "--precision", "fp32", "--cpu",

@@ -142,7 +142,13 @@ SCRIPTS = {
 }
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+USUAL = ("data, model, optimizer, Trainer", "the mixed precision loop")
+"""Tried each time; the others take as long and are `long`."""
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in USUAL else pytest.param(name, marks=pytest.mark.long) for name in SCRIPTS]
+)
 def test_the_script_runs_once_it_is_rewritten_and_not_before(folder: Path, name: str) -> None:
     make, trouble = SCRIPTS[name]
     before = NO_GPU + make()

@@ -26,6 +26,7 @@ def wait_for_step(run: RunDir, process: subprocess.Popen[str], step: int) -> Non
         time.sleep(0.05)
 
 
+@pytest.mark.long
 def test_a_killed_process_is_named_and_the_run_goes_on(tmp_path: Path) -> None:
     settings = overrides("train.lr=3e-4", "train.epochs=20", "train.evaluate_every=1000")
     run = make_run(tmp_path, settings)

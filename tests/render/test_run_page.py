@@ -7,6 +7,8 @@ import math
 from html.parser import HTMLParser
 from typing import Any
 
+import pytest
+
 from doctor.render.curve_svg import POINTS, curve_svg
 from doctor.render.run_page import as_html, as_json, as_markdown
 from doctor.run_page import Page, mean_frames
@@ -149,6 +151,7 @@ def long_page(evaluations: int) -> Page:
     )
 
 
+@pytest.mark.no_cover
 def test_a_page_of_a_million_steps_is_small_and_says_what_it_leaves_out() -> None:
     few, many = long_page(300), long_page(10_000)
     for form in (as_html, as_markdown):

@@ -49,6 +49,7 @@ def judged() -> tuple[tuple[str, Snapshot, Report], ...]:
     return tuple(found)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_finding_of_every_recorded_machine_tells_why(language: str) -> None:
     use_language(language)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from doctor.tui.view import view_of
 from doctor.tui.view_log import LOG_LIMIT
 from doctor.tui.widgets.curves import curve_rows
@@ -29,6 +31,7 @@ def test_a_view_does_not_change_when_the_run_goes_on() -> None:
     assert len(view.loss.values) == len(view.loss.steps) == len(view.loss_smoothed.values) == 10
 
 
+@pytest.mark.no_cover
 def test_a_long_run_is_thinned_and_keeps_its_ends() -> None:
     view = view_of(fold(steps(100_000)), "r", "running", now=1e6)
     assert len(view.loss.values) <= 2001
