@@ -17,7 +17,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 BLOCK_SCORES = 1 << 20
-"""Scores in flight at a time: few enough to stay in the caches with their gradients, many enough for one call."""
+"""Scores in flight at a time: few enough to stay in the caches with their gradients, many enough for one call. The memory
+arithmetic has it too (runner/estimate_parts.py)."""
 LEVELS = 1 << 16
 """Sixteen random bits decide on a score: a probability is exact to 1/65,536."""
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from runner.model_shapes import Shape
 
 FP32, LOW = 4, 2
+BLOCK_SCORES = 1 << 20
+"""The CPU's attention with dropout has so many scores in flight at a time, or those of one head (runner/blocked_attention.py)."""
 BLOCK_8BIT = 256
 """Values that share one fp32 scale in an 8-bit optimizer's state (bitsandbytes)."""
 ID_BYTES = 8 * 4
@@ -172,7 +174,16 @@ def transient_bytes(request: MemoryRequest, shape: Shape) -> int:
     low = compute_width(request)
     feed_forward = tokens(request) * (low * shape.inner + 2 * FP32 * shape.hidden)
     if uses_sdpa(request, shape):
-        return feed_forward
+        return max(feed_forward, _block_bytes(request, shape))
     pairs = tokens(request) * request.sequence_length * shape.heads
     freed = low * tokens(request) * (shape.kept.inner * shape.inner)
     return max(feed_forward, 2 * FP32 * pairs - freed)
+
+
+def _block_bytes(request: MemoryRequest, shape: Shape) -> int:
+    """A block's probabilities, factors, their product and two gradients, with 16 random bits a score."""
+    if request.device == "cuda" or not shape.has_attention_dropout:
+        return 0
+    pairs = tokens(request) * request.sequence_length * shape.heads
+    scores = min(pairs, max(BLOCK_SCORES, request.sequence_length**2))
+    return scores * (5 * compute_width(request) + 2)

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from runner import blocked_attention
+from runner import blocked_attention, estimate_parts
 from runner.blocked_attention import attention_in_blocks, blocks
 
 pytestmark = pytest.mark.train
@@ -157,6 +157,10 @@ def test_blocks_cover_everything_once(
         seen[block] += 1
         assert seen[block].numel() * shape[2] * keys <= max(fitting, shape[2] * keys)
     assert torch.equal(seen, torch.ones(shape[:2]))
+
+
+def test_the_memory_arithmetic_knows_the_size_of_a_block() -> None:
+    assert estimate_parts.BLOCK_SCORES == blocked_attention.BLOCK_SCORES
 
 
 def test_a_layer_that_is_computed_again_meets_the_same_masks() -> None:
