@@ -35,7 +35,7 @@ PATTERNS: tuple[Pattern, ...] = (
         regex=r"No module named 'mmcv\._ext'",
         meaning=t("mmcv is installed without its compiled operators: mmcv-lite (or mmcv 1 in place of mmcv-full), or no ready wheel for this torch and CUDA."),
         advice=t("`python -m pip uninstall -y mmcv mmcv-lite mmcv-full`, then with the index of your pair: `pip install mmcv==VERSION -f https://download.openmmlab.com/mmcv/dist/cuXXX/torchX.Y/index.html`. Ready ones exist for some releases of torch only: choose torch by that list."),
-        hides=("module-not-found",),
+        hides=("module-not-found", "extension-not-built"),
     ),
     # AssertionError: MMCV==2.2.0 is used but incompatible. Please install mmcv>=2.0.0rc4, <2.2.0.
     Pattern(

@@ -74,6 +74,7 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
         advice=t("Look for such a file beside your script and rename it; remove its __pycache__."),
         confirms=("torch-install-broken", "leftover-of-an-install"),
+        hides=("torch-attribute",),
     ),
     # ImportError: numpy.core.multiarray failed to import
     Pattern(
