@@ -9,7 +9,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # OSError: [Errno 28] No space left on device   |   RuntimeError: [enforce fail at inline_container.cc:626] . unexpected pos 9985024 vs 9984920   |   cp: 写入 'model.safetensors' 时出错: 设备上没有空间
     Pattern(
         id="disk-full",
-        regex=r"[Nn]o space left on device|\[Errno 28\]|os error 28\b|设备上没有空间|\[WinError 112\]|PytorchStreamWriter failed writing file|enforce fail at inline_container\.cc:\d+\] \. unexpected pos|basic_ios::clear: iostream error",
+        regex=r"No space left on device|: no space left on device|\[Errno 28\]|os error 28\b|设备上没有空间|\[WinError 112\]|PytorchStreamWriter failed writing file|enforce fail at inline_container\.cc:\d+\] \. unexpected pos|basic_ios::clear: iostream error",
         meaning=t("A disk is full, or out of inodes. With 'torch_' or 'shm' in the path it is /dev/shm."),
         advice=t("`df -h; df -i` show which; move caches and checkpoints to the data disk."),
         confirms=(
