@@ -50,9 +50,7 @@ class FixScreen(BaseScreen):
         self._trouble = ""
 
     def body(self) -> ComposeResult:
-        rows = Rows(self._rows, id="plan")
-        rows.follow_end = True
-        yield rows
+        yield Rows(self._rows, id="plan")
 
     def on_mount(self) -> None:
         self.query_one("#plan").focus()
@@ -71,8 +69,6 @@ class FixScreen(BaseScreen):
     @on(FixPlanned)
     def _show_plan(self, message: FixPlanned) -> None:
         self._plan, self._is_planned = message.plan, True
-        rows = self.query_one("#plan", Rows)
-        rows.follow_end = False  # the beginning is read first; what happens comes at the end
         self._redraw()
 
     # -- drawing -------------------------------------------------------------------------

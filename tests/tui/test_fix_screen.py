@@ -36,6 +36,20 @@ async def test_the_plan_is_shown_step_by_step_before_anything(
         assert source.applied == []
 
 
+async def test_a_plan_that_is_longer_than_the_screen_is_read_from_its_beginning(
+    source: RecordedSource,
+) -> None:
+    long = tuple(WriteFile(path=f"/root/{number}", content="x") for number in range(30))
+    source.fixes[CAUSE.id] = Fix(id=CAUSE.id, title=t("Write thirty files"), steps=long)
+    async with driven(source, NARROW) as pilot:
+        await settled(pilot)
+        await press(pilot, "f")
+        await sees(pilot, "Write thirty files")
+        await settled(pilot)
+        await pilot.pause(0.1)
+        assert "Write thirty files" in screen_text(pilot)
+
+
 async def test_it_is_done_only_on_a_yes_and_the_machine_is_shown_judged_again(source: RecordedSource) -> None:
     async with driven(source) as pilot:
         await settled(pilot)
