@@ -17,7 +17,7 @@ from runner.verdict_case import Case, Verdict, percent, unknown
 from runner.verdict_device import copying, cpu_work, gpu_work, throttled
 from runner.verdict_host import cpu_limit, data, evaluating, logging, saving
 from runner.verdict_ranks import ranks, slow_rank
-from runner.verdict_silence import is_still, silent, still
+from runner.verdict_silence import is_paused, is_still, silent, still
 
 __all__ = ["Case", "Verdict", "device_is_gpu", "is_worth_saying", "judge", "verdict_of"]
 
@@ -103,7 +103,19 @@ def verdict_of(state: Any, status: str, now: float) -> Verdict:
         return _with_slow_rank(judge(case), state)
     if not state.last and (found := _standing_still(case, state)) is not None:
         return found
+    if (found := _stopped_by_signal(case, state, now)) is not None:
+        return found
     return _with_slow_rank(judge(msgspec.structs.replace(case, window=state.windows.recent())), state)
+
+
+def _stopped_by_signal(case: Case, state: Any, now: float) -> Verdict | None:
+    """Return that a signal has stopped one of the run's processes, which is known before a silence is long; None: none has."""
+    if state.last_trainer_t is None:
+        return None
+    window = state.windows.since(state.last_trainer_t + 5)
+    if not is_paused(window):
+        return None
+    return judge(msgspec.structs.replace(case, window=window, silent_s=now - state.last_trainer_t))
 
 
 def _standing_still(case: Case, state: Any) -> Verdict | None:

@@ -125,6 +125,14 @@ def test_a_file_system_is_given_five(seconds: float, kind: str) -> None:
     assert silent(seconds, host={"blocked": 1}).kind == kind
 
 
+@pytest.mark.parametrize(("paused", "is_said"), [(1, True), (0, False)], ids=["stopped", "only slow"])
+def test_a_stopped_process_is_said_long_before_a_run_is_called_stalled(paused: int, is_said: bool) -> None:
+    state = watched(told(split=STEP, seconds=10, gpu=GPU_IDLE), 40.0, host={"paused": paused})
+    found = verdict_of(state, "running", 1050.0)
+    assert (found.kind == "hung") is is_said, found
+    assert ("SIGSTOP" in str(found.sentence)) is is_said
+
+
 def test_what_the_kernel_says_of_each_process_is_evidence() -> None:
     waits = [{"pid": 7, "state": "S", "call": "read(/dev/pts/0)"}]
     found = silent(standing={"file": "stacks/silent-1.txt", "waits": waits})
