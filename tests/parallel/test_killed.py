@@ -77,9 +77,14 @@ def every_process_of(run: RunDir, process: subprocess.Popen[str]) -> list[int]:
     return [torchrun_of(process), *(one.pid for one in read_ranks(run.path)), process.pid]
 
 
+def ask_all_to_stop(run: RunDir, process: subprocess.Popen[str]) -> None:
+    for pid in every_process_of(run, process):
+        os.kill(pid, signal.SIGTERM)
+
+
 BLOWS: dict[str, Callable[[RunDir, subprocess.Popen[str]], None]] = {
     "torchrun is killed": lambda run, process: os.kill(torchrun_of(process), signal.SIGKILL),
-    "all are asked to stop, as pkill does": lambda run, process: [os.kill(pid, signal.SIGTERM) for pid in every_process_of(run, process)],
+    "all are asked to stop, as pkill does": ask_all_to_stop,
 }  # fmt: skip
 
 
