@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -11,35 +10,17 @@ import msgspec
 
 from doctor.batch_search import Search, find_largest
 from doctor.card_choice import largest_batch
-from doctor.card_state import CardState
 from doctor.corrections import Key, Measurement, Point, Tuned, key_of, remember, store_path
-from doctor.measuring import Bench, Measured, refusal
+from doctor.measuring import Bench, Measured
+from doctor.measuring_place import Place, place_for
 from doctor.memory_plan import knows
-from doctor.memory_troubles import CannotMeasure, OutOfTime
+from doctor.memory_troubles import OutOfTime
 from doctor.model import Snapshot
-from doctor.plan_device import device_of, placed
+from doctor.plan_device import placed
 from doctor.plan_options import PlanOptions
-from doctor.planning import foretell, torch_version
+from doctor.planning import foretell
 from runner.estimate import MemoryRequest
 from runner.text import Text, t
-
-LIMIT_S = 600.0
-"""For all steps together; a CPU takes minutes for what a card does in seconds."""
-KEPT_FREE = 0.1
-"""Of a CPU's free memory that no measurement takes: the machine is not to swap for it."""
-
-
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where steps are really run, and for how long."""
-
-    python: str
-    torch: str
-    card: CardState
-    limit_bytes: int
-    """0: what the GPU has free."""
-    capped: bool = False
-    """The limit was asked for."""
-    limit_s: float = LIMIT_S
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,38 +76,9 @@ def tune_here(
     """
     request = msgspec.structs.replace(placed(request, options), accumulation=2)
     place = place_for(request, snapshot, options, limit_s)
-    predicted = largest_batch(request, place.card.free_bytes) if knows(request) else None
+    room_bytes = min(place.card.free_bytes, place.limit_bytes or place.card.free_bytes)
+    predicted = largest_batch(request, room_bytes) if knows(request) else None
     return tune(request, predicted, place, environ, told)
-
-
-def place_for(request: MemoryRequest, snapshot: Snapshot, options: PlanOptions, limit_s: float) -> Place:
-    """Return where a request can be measured.
-
-    Raises:
-        CannotMeasure: the machine is a file, has no device or no interpreter, or this cannot be measured on one device.
-    """
-    if options.recorded:
-        raise CannotMeasure(t("a recorded machine runs no steps: leave --facts out"))
-    card = device_of(snapshot, options)
-    if card is None:
-        raise CannotMeasure(t("there is no card here to measure on: --cpu measures on the CPU"))
-    python = snapshot.facts.python.value
-    if python is None or not python.executable:
-        raise CannotMeasure(t("no Python with torch and transformers was found; name one with --python PATH"))
-    refused = refusal(request)
-    if refused is not None:
-        raise CannotMeasure(refused)
-    on_cpu = min(int(card.free_bytes * (1 - KEPT_FREE)), own_limit_bytes()) if request.device == "cpu" else 0
-    return Place(
-        python=python.executable, torch=torch_version(snapshot), card=card,
-        limit_bytes=options.memory_limit_bytes or on_cpu, capped=options.memory_limit_bytes is not None, limit_s=limit_s,
-    )  # fmt: skip
-
-
-def own_limit_bytes() -> int:
-    """Return what the session's own limits leave a process (``ulimit -d``, ``ulimit -v``); a great number: nothing limits it."""
-    soft = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_DATA, resource.RLIMIT_AS)]
-    return min((one for one in soft if one != resource.RLIM_INFINITY), default=1 << 62)
 
 
 def growing(batch: int) -> list[int]:

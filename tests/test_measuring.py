@@ -13,10 +13,11 @@ import pytest
 from doctor.card_state import CardState, cpu_state, limited
 from doctor.machine import load_snapshot
 from doctor.measuring import Bench, refusal
+from doctor.measuring_place import place_for
 from doctor.memory_troubles import CannotMeasure, OutOfTime
 from doctor.model import Container, Facts, Host, Reading
 from doctor.plan_options import PlanOptions
-from doctor.tuning import growing, place_for
+from doctor.tuning import growing
 from runner.child.memory_guard import EXIT_OVER_LIMIT
 from runner.estimate import MemoryRequest
 
@@ -208,6 +209,28 @@ def test_a_limit_takes_from_what_is_free_and_never_gives() -> None:
 )
 def test_the_sessions_own_limits_bound_what_is_measured(kind: str, expected: str) -> None:
     kilobytes = int(expected) // 1024
-    code = "from doctor.tuning import own_limit_bytes; print(own_limit_bytes())"
+    code = "from doctor.measuring_place import own_limit_bytes; print(own_limit_bytes())"
     argv = ["bash", "-c", f'ulimit -{kind} {kilobytes}; exec "$0" -c "{code}"', sys.executable]
     assert subprocess.run(argv, cwd=ROOT, capture_output=True, text=True).stdout.strip() == expected
+
+
+def test_the_search_begins_where_the_sessions_own_limit_lets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import doctor.measuring_place
+    import doctor.tuning
+    from doctor.machine import with_facts
+    from doctor.model import Python, Torch
+
+    host = Host(memory_total_bytes=64 << 30, memory_available_bytes=48 << 30, cpu_count=2)
+    snapshot = with_facts(
+        load_snapshot(ROOT / "tests/machines/healthy-4090-runpod.json"),
+        host=Reading(status="ok", value=host), container=Reading(status="ok", value=Container()),
+        python=Reading(status="ok", value=Python(executable=sys.executable)), torch=Reading(status="ok", value=Torch(version="2.13.0")),
+    )  # fmt: skip
+    begun: list[tuple[int | None, int]] = []
+    monkeypatch.setattr(doctor.tuning, "tune", lambda _, predicted, place, *__: begun.append((predicted, place.limit_bytes)))  # fmt: skip
+    for limit_bytes in (1 << 62, 1 << 30):
+        monkeypatch.setattr(doctor.measuring_place, "own_limit_bytes", lambda limit=limit_bytes: limit)
+        doctor.tuning.tune_here(asked(), snapshot, PlanOptions(on_cpu=True), {}, 1.0, print)
+    (free, most), (less, limit) = begun
+    assert (most, limit) == (int((48 << 30) * 0.9), 1 << 30)
+    assert free is not None and less is not None and 0 < less < free / 10
