@@ -28,15 +28,13 @@ class Progress:
     def answered(self, count: int) -> None:
         """Take note that ``count`` are answered; say it where it is time."""
         now = self._clock()
-        if self._began_with is None:  # the first batch also loads what is loaded late
-            self._began_with, self._began_at = count, now
+        if self._began_with is None:  # before it the model was loaded
+            self._began_with, self._began_at, self._said_at = count, now, now
         if now - self._said_at < (_EVERY_S if self._in_place else _EVERY_S_IN_A_LOG):
             return
         self._said_at = now
-        words = say(t("{count} answered", count=count))
-        if count > self._began_with:
-            rate = (count - self._began_with) / (now - self._began_at)
-            words = say(t("{count} answered, {rate} a second", count=count, rate=f"{rate:.1f}"))
+        rate = (count - self._began_with) / (now - self._began_at)
+        words = say(t("{count} answered, {rate} a second", count=count, rate=f"{rate:.1f}"))
         self._print("\r" + words.ljust(self._width) if self._in_place else words + "\n")
         self._width = len(words) if self._in_place else 0
 

@@ -30,11 +30,20 @@ def export_lines(exported: Exported, folder: Path) -> Iterator[str]:
 
 
 def _parity(fp32: Variant) -> Iterator[str]:
-    most = max((one.max_difference for one in fp32.shapes), default=0.0)
+    """What a shape gives on the side where the tokenizer does not pad is no condition, and is said."""
+    other = fp32.first_unequal(own_side=False)
+    own = [one for one in fp32.shapes if one.is_own_side or other is None]
+    facts = {
+        "count": len({one.shape for one in own}), "texts": max(one.shape[0] for one in own),
+        "tokens": max(one.shape[1] for one in own), "most": f"{max((one.max_difference for one in own), default=0.0):.1e}",
+    }  # fmt: skip
+    if other is None:
+        yield "  " + say(t("equal to torch on {count} {count:shape|shapes}, padded on either side, up to {texts} x {tokens} tokens (largest difference {most})", **facts))  # fmt: skip
+        return
+    yield "  " + say(t("equal to torch on {count} {count:shape|shapes} with padding, up to {texts} x {tokens} tokens (largest difference {most})", **facts))  # fmt: skip
     yield "  " + say(
-        t("equal to torch on {count} {count:shape|shapes}, padded on either side, up to {texts} x {tokens} tokens (largest difference {most})",
-          count=len({one.shape for one in fp32.shapes}), texts=max(one.shape[0] for one in fp32.shapes),
-          tokens=max(one.shape[1] for one in fp32.shapes), most=f"{most:.1e}")
+        t("not equal where it is padded on the {side}, which this tokenizer does not do ({texts} x {tokens} tokens, {difference}): leave padding_side as it is",
+          side=other.side, texts=other.shape[0], tokens=other.shape[1], difference=other.first_difference)
     )  # fmt: skip
 
 

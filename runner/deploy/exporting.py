@@ -174,7 +174,7 @@ def _proven(trained: Trained, path: Path, exporter: str, request: Request, why: 
     except Exception as error:  # onnxruntime's errors have no common base but Exception
         words = " ".join(str(error).split())[:400]
         raise ExportFailed(t("onnxruntime cannot run what the {exporter} exporter wrote: {why}", exporter=exporter, why=words)) from error  # fmt: skip
-    bad = next((one for one in shapes if not one.is_equal), None)
+    bad = next((one for one in shapes if one.is_own_side and not one.is_equal), None)
     if bad is not None:
         raise ExportFailed(
             t("the file of the {exporter} exporter does not answer as torch does: {texts} x {tokens} tokens (padding: {side}), {difference}",

@@ -24,10 +24,12 @@ def _comparison(exported: Exported) -> list[str]:
     names = list(exported.torch_metrics)
     rows = [_row("torch", "", exported.torch_metrics, names)]
     rows += [_row(one.file, _apart(one), one.metrics, names) for one in exported.variants if one.file]
-    shapes = exported.variants[0].shapes
+    other = exported.variants[0].first_unequal(own_side=False)
+    shapes = [one for one in exported.variants[0].shapes if one.is_own_side or other is None]
     most = max((one.max_difference for one in shapes), default=0.0)
+    side = "on either side" if other is None else f"as the tokenizer does; not on the {other.side}"
     return [
-        f"Equal to torch in fp32 on {len({one.shape for one in shapes})} shapes, padded on either side (largest difference {most:.1e}).",
+        f"Equal to torch in fp32 on {len({one.shape for one in shapes})} shapes, padded {side} (largest difference {most:.1e}).",
         "",
         f"| file | answers that differ from torch{''.join(f' | {name}' for name in names)} |",
         "| --- " * (2 + len(names)) + "|",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 import torch
+from msgspec.structs import replace
 
 from runner.deploy.records import Agreement, ShapeParity
 from runner.deploy.session import Batch, ask
@@ -14,8 +15,7 @@ from runner.deploy.trained import Trained
 
 SHAPES = ((1, 7), (2, 16), (3, 33), (5, 64), (8, 128), (2, 512))
 """(texts, tokens of the longest); cut to what the model takes. All but the first are padded."""
-SIDES = ("right", "left")
-"""Where shorter texts are padded: on either side, since nobody knows which one the next program takes."""
+_SIDES = ("right", "left")
 RTOL, ATOL = 1e-3, 1e-4
 """fp32: a difference up to ``ATOL + RTOL * |torch|`` is rounding in another order."""
 
@@ -41,11 +41,12 @@ def shapes_for(trained: Trained) -> list[tuple[int, int]]:
 
 
 def compare_shapes(trained: Trained, session: Any, shapes: Sequence[tuple[int, int]]) -> list[ShapeParity]:
-    """Hold both against each other on made-up tokens of every shape, where it has padding with it on either side."""
+    """Hold both against each other on made-up tokens of every shape; a shape with padding has it on either side in turn."""
+    own = trained.tokenizer.padding_side
     return [
-        _compare_one(trained, session, shape, seed, side)
+        replace(_compare_one(trained, session, shape, seed, side), is_own_side=side == own)
         for seed, shape in enumerate(shapes)
-        for side in (SIDES if shape[0] > 1 else SIDES[:1])
+        for side in (_SIDES if shape[0] > 1 else (own,))
     ]
 
 

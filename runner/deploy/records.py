@@ -18,6 +18,8 @@ class ShapeParity(msgspec.Struct, frozen=True, kw_only=True):
     """(texts, tokens of the longest)"""
     side: str = "right"
     """Where shorter texts were padded; a single text never is."""
+    is_own_side: bool = True
+    """The model's tokenizer pads there. On the other side some models read padding in torch, too: what they say then is anything."""
     max_difference: float
     is_equal: bool
     first_difference: str = ""
@@ -70,7 +72,11 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     def is_equal(self) -> bool:
         """The file gives the torch model's answers."""
         apart = self.agreement.disagreements if self.agreement else 0
-        return self.trouble is None and not apart and all(one.is_equal for one in self.shapes)
+        return self.trouble is None and not apart and self.first_unequal(own_side=True) is None
+
+    def first_unequal(self, own_side: bool) -> ShapeParity | None:
+        """Return the first shape, padded where the tokenizer pads or on the other side, with another answer; None: there is none."""
+        return next((one for one in self.shapes if not one.is_equal and one.is_own_side == own_side), None)
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,12 +8,16 @@ from typing import Any
 import numpy
 import pytest
 import torch
+from msgspec.structs import replace
 
+from doctor.render.export_text import export_lines
+from runner.deploy.onnx_card import onnx_card
 from runner.deploy.opening import open_trained
 from runner.deploy.parity import AgreementCount, compare_shapes, made_up_batch, shapes_for
-from runner.deploy.records import Agreement
+from runner.deploy.records import Agreement, Variant
 from runner.deploy.session import Batch, ask
 from runner.deploy.trained import Trained, encode
+from tests.deploy.test_cards import EXPORTED
 from tests.deploy.tiny import save_model
 
 SHAPES = [(1, 7), (2, 16), (3, 33), (5, 64), (8, 64)]
@@ -109,6 +113,28 @@ def test_a_file_that_reads_padding_is_found(tmp_path: Path, side: str) -> None:
 
     found = compare_shapes(trained, BlindEcho(trained), SHAPES)
     assert [one.is_equal for one in found if one.side == side and one.shape[0] > 1] == [False] * 4
+
+
+def test_only_the_side_where_the_tokenizer_pads_is_a_condition(classifier: Trained) -> None:
+    """A model that reads the first token reads padding where it stands there, in torch as well."""
+
+    class LeftIsAnything(Echo):
+        def run(self, names: None, given: dict[str, Any]) -> list[Any]:
+            return [super().run(names, given)[0] + (given["attention_mask"][-1, 0] == 0)]
+
+    shapes = tuple(compare_shapes(classifier, LeftIsAnything(classifier), SHAPES))
+    fp32 = Variant(name="fp32", file="model.onnx", bytes=1, provider="CPUExecutionProvider", shapes=shapes, metrics={"accuracy": 0.9})  # fmt: skip
+    other = fp32.first_unequal(own_side=False)
+    assert fp32.is_equal and other is not None and other.side == "left"
+    lines = list(export_lines(replace(EXPORTED, variants=(fp32,)), Path("/out")))
+    assert "equal to torch on 5 shapes with padding" in lines[1]
+    assert (
+        "not equal where it is padded on the left, which this tokenizer does not do (2 x 16 tokens, logits[0, 0]: torch"
+        in lines[2]
+    )
+    assert "padded as the tokenizer does; not on the left" in onnx_card(replace(EXPORTED, variants=(fp32,)))
+    wrong = replace(fp32, shapes=tuple(replace(one, is_own_side=not one.is_own_side) for one in shapes))
+    assert not wrong.is_equal
 
 
 def test_rounding_is_no_difference(classifier: Trained) -> None:
