@@ -16,6 +16,8 @@ from runner.text import Text, t
 EXPLAINED = 2
 """So many recognised failures are told, the last in the log first: what came before is often only its echo."""
 KILLED_KINDS = ("exit-137",)
+SAID_BETTER_HERE = ("nobody-to-answer",)
+"""Kinds that are said below, of a command that is supervised."""
 OLD_KILLS = "process-killed-for-memory"
 """A finding of the machine as it was before the start: whoever was killed then was not of this command."""
 
@@ -71,7 +73,8 @@ def notes_of(ended: Ended, log_tail: str, lines_before: int, snapshot: Snapshot 
     by_signal = list(_by_signal(ended))
     yield from by_signal
     explanation = explain(log_tail + _shell_word(ended), snapshot)
-    told = [item for item in explanation.known if not (by_signal and item.match.id in KILLED_KINDS)]
+    passed_over = SAID_BETTER_HERE + (KILLED_KINDS if by_signal else ())
+    told = [item for item in explanation.known if item.match.id not in passed_over]
     for item in told[:EXPLAINED]:
         yield from _explained(item, lines_before, ended.killed_for_memory)
     if not told and not by_signal:

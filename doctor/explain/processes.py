@@ -10,7 +10,8 @@ def _ended_with(signal: int) -> str:
     """Return the pattern of a status that names ``signal``, as Python writes it (-11) and as shells do (139)."""
     # exitcode  : -11 (pid: 4242)   |   exit code: 139   |   exits with return code = -11
     return "|".join(
-        rf"{words}[ \t]*[:=]?[ \t]*(?:-{signal}|{128 + signal})\b" for words in ("exitcode", "exit code", "return code")
+        rf"{words}[ \t]*[:=]?[ \t]*(?:-{signal}|{128 + signal})\b"
+        for words in ("exitcode", "exit code", "return code")
     )
 
 
