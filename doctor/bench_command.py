@@ -27,7 +27,7 @@ from doctor.bench_cost import runs_of
 from doctor.bench_order import BenchError, Interleaved, OutOfTime, Tell
 from doctor.bench_records import Comparison
 from doctor.command_run import begin_command
-from doctor.launch import StartedRun
+from doctor.launch import LaunchError, StartedRun
 from doctor.model import Snapshot
 from doctor.render.layout import human_seconds
 from runner.command_plan import CommandPlan, sealed
@@ -162,11 +162,11 @@ def bench_command(plan: CommandPlan, snapshot: Snapshot, options: CommandBenchOp
         stopped = t("the {minutes} {minutes:minute was|minutes were} over before every pair was measured; --minutes gives it more", minutes=f"{options.minutes:g}")  # fmt: skip
     except KeyboardInterrupt:
         stopped = t("interrupted: what was measured until then is shown")
-    except BenchError as error:
+    except (BenchError, LaunchError) as error:
         if not bench.before:
             raise
         tell(error.text)
-        stopped = t("before, which ran at first, failed: what was measured until then is shown")
+        stopped = t("a run that could be made at first failed: what was measured until then is shown")
     finally:
         bench.close()
     rows = rows_of(bench.variants, [one for one in levers if one.skipped])

@@ -155,9 +155,12 @@ def _until(bench: Bench, variants: Sequence[Variant]) -> _Stopped | None:
         return _Stopped(t("the {minutes} {minutes:minute was|minutes were} over before every pair was measured; --minutes gives it more", minutes=f"{bench.options.minutes:g}"))  # fmt: skip
     except KeyboardInterrupt:
         return _Broken(t("interrupted: what was measured until then is shown"))
-    except BenchError as error:
+    except (BenchError, LaunchError) as error:
         bench.tell(error.text)
-        return _Broken(t("before, which could be trained at first, failed: what was measured until then is shown"))  # fmt: skip
+        return _Broken(t("a run that could be made at first failed: what was measured until then is shown"))
+    except OSError as error:  # a disk that is full by now
+        bench.tell(t("{file}: {why}", file=str(error.filename or "?"), why=error.strerror or str(error)))
+        return _Broken(t("a run that could be made at first failed: what was measured until then is shown"))
     return None
 
 

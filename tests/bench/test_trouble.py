@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from doctor import service
+from doctor import benching, service
 from doctor.bench_child import Refused, answer_of, train_once
 from doctor.bench_journal import Journal
 from doctor.bench_order import BenchError, OutOfTime
 from doctor.bench_runs import Bench, BenchOptions
+from doctor.launch import LaunchError
 from runner.plan import encode_plan, make_plan
 from runner.rundir import RunDir
 from runner.text import t
@@ -89,6 +90,28 @@ def test_where_two_looks_would_take_more_than_half_the_time_there_is_one(bench: 
     with pytest.raises(OutOfTime):
         bench.compare(bench.variants)
     assert counts(bench) == {"slow": 1, "even": 1, "fast": 4, "faster": 4}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [BenchError(t("killed")), LaunchError(t("no room")), OSError(28, "No space left on device", "/tmp/x")],
+    ids=["before fails", "no run directory", "full disk"],
+)
+def test_what_goes_wrong_later_ends_the_comparison_with_what_was_measured(
+    bench: Played, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def fails(variant: Any, number: int) -> Any:
+        if len(bench.log) >= 6:
+            raise error
+        return Played.measure(bench, variant, number)
+
+    monkeypatch.setattr(bench, "measure", fails)
+    monkeypatch.setattr(bench, "tell", lambda text: told.append(str(text)))
+    stopped = benching._until(bench, bench.variants)
+    assert stopped is not None and "measured until then" in str(stopped.text) and told
+    assert sum(counts(bench).values()) == 4
 
 
 @pytest.mark.parametrize(("minutes", "over"), [(0.0, True), (20.0, False)], ids=["time is over", "it hangs"])
