@@ -38,6 +38,8 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
     price_per_hour: float | None = None
     epoch_cost: float | None = None
     confidence: str = ""
+    rented: bool = False
+    """Listed day by day where cards are rented."""
 
 
 def replace(request: MemoryRequest, **changes: Any) -> MemoryRequest:
@@ -98,7 +100,7 @@ def _row(
         surely=needed.high_bytes <= budget, needed_bytes=needed.peak_bytes, largest_batch=largest,
         as_fp16=request.precision.startswith("bf16") and not card["bf16"],
         samples_per_s=update * request.cards / time.seconds if time else None, epoch_s=epoch,
-        price_per_hour=price, confidence=card["confidence"],
+        price_per_hour=price, confidence=card["confidence"], rented=card.get("rented", False),
         epoch_cost=epoch / 3600 * price * request.cards if epoch is not None and price is not None else None,
     )  # fmt: skip
 
@@ -126,4 +128,6 @@ def choice_of(rows: Sequence[CardRow], needs_bf16: bool = False) -> Choice | Non
     if priced:
         return Choice(min(timed, key=lambda row: row.epoch_cost or 0.0), fastest, len(priced))
     whole = [row for row in timed if row.surely] or [row for row in timed if row.fits] or timed
-    return Choice(min(whole, key=lambda row: (row.memory_bytes, row.epoch_s or math.inf)), fastest, 0)
+    return Choice(
+        min(whole, key=lambda row: (row.memory_bytes, not row.rented, row.epoch_s or math.inf)), fastest, 0
+    )

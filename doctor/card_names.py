@@ -20,7 +20,7 @@ def _words(name: str) -> set[str]:
     spaced = re.sub(r"(\d{4})ada\b", r"\1 ada", spaced)  # RTX 6000Ada
     spaced = re.sub(r"\b(\d+) ?(?:gib|gb|g)\b", r"\1gb", spaced)
     spaced = re.sub(r"\bsxm\d\b", "sxm", spaced)
-    return set(re.findall(r"[a-z0-9.]+", spaced)) - _SAY_NOTHING
+    return set(re.findall(r"[a-z0-9.]+|[\u4e00-\u9fff]+", spaced)) - _SAY_NOTHING
 
 
 def _rows() -> Sequence[dict[str, Any]]:

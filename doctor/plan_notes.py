@@ -37,6 +37,10 @@ def notes_of(
         yield t("{card} has no bf16 in hardware: fp16 takes as much memory, and is what it is fast in", card=card.name)  # fmt: skip
     if options.memory_limit_bytes is not None and card is not None:
         yield t("as if the device had {size} MB, as asked for", size=options.memory_limit_bytes >> 20)
+    if request.cards == 1 and request.sharding != "ddp":
+        yield t(
+            "{sharding} has nothing to share out on one card: --gpus N plans for N", sharding=request.sharding
+        )
     if request.cards > 1:
         yield t("the batch is what each of the {count} cards takes", count=request.cards)
 

@@ -77,11 +77,13 @@ def asked_cards(namespace: argparse.Namespace) -> tuple[str, str]:
     """
     cards, name = namespace.gpus.strip(), (namespace.gpu or "").strip()
     if not (cards in ("all", "gpu") or cards.isdecimal()):
-        several = re.fullmatch(r"(\d+) ?[x*×] ?(.*[a-z].*)", cards, re.IGNORECASE)
+        several = re.fullmatch(r"(\d{1,3}) ?[x*×] ?(.+)", cards, re.IGNORECASE)  # 8xH100
         cards, given = (several[1], several[2]) if several else ("1", cards)
         if name:
             raise CommandError(say("--gpus names a card and --gpu another: name it once"), Exit.USAGE)
         name = given
+    if not name and namespace.gpu is not None:
+        raise CommandError(say("--gpu names no card"), Exit.USAGE)
     if name and (namespace.cpu or namespace.measure):
         raise CommandError(say("--cpu and --measure are about this machine, --gpu is about a card by its name: one of them"), Exit.USAGE)  # fmt: skip
     return cards, name

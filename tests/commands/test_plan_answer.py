@@ -136,12 +136,26 @@ def test_several_cards_are_each_as_large(no_card: str) -> None:
     assert each.startswith("Each of the 8 cards must have ")
     named = first_lines("--model", "bert-base", "--gpus", "8xA100-SXM4-80GB", facts=no_card)[0]
     assert "of its memory A100-SXM4-80GB leaves" in named
+    tree = json.loads(doctor("--model", "bert-base", "--gpus", "2*4090", "--json", "--facts", no_card).stdout)
+    assert (tree["card"]["name"], tree["request"]["cards"]) == ("NVIDIA GeForce RTX 4090", 2)
+
+
+def test_the_smallest_card_to_rent_is_one_that_is_rented() -> None:
+    line = first_lines("--model", "bert-base", "--gpus", "all", facts=RTX_4090)[0]
+    assert line.startswith("The smallest card that does it is the RTX 3080 Ti ")
+
+
+def test_what_has_nothing_to_share_out_is_said() -> None:
+    done = doctor("--model", "bert-base", "--sharding", "zero3", "--facts", RTX_4090)
+    assert "zero3 has nothing to share out on one card" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
         pytest.param(["--gpu", "RTX 4909"], "Near to it", id="no such card"),
+        pytest.param(["--gpu", ""], "--gpu", id="an empty variable"),
+        pytest.param(["--gpu", "两张4090"], "RTX 4090", id="a number in words"),
         pytest.param(["--gpu", "RTX 4090", "--gpus", "L20"], "once", id="two names"),
         pytest.param(["--gpu", "RTX 4090", "--cpu"], "--cpu", id="a card on the CPU"),
         pytest.param(["--gpu", "RTX 4090", "--measure"], "--measure", id="steps on a card that is not here"),
