@@ -37,7 +37,9 @@ def refuse_different_starts(plan: Plan, ranks: Ranks) -> None:
     """
     if ranks.size == 1:
         return
-    first, *others = ranks.gathered(begins_with(plan))
+    # Whoever starts them counts on as many on each machine; SLURM says itself how many it gave each.
+    each = {"--nproc": ranks.place.local_size} if ranks.place.has_parent else {}
+    first, *others = ranks.gathered({**begins_with(plan), **each})
     for rank, other in enumerate(others, start=1):
         if shown := differences(first, other):
             raise InputError(t("rank {rank} on {host} does not begin with what rank 0 has ({differences}): start all machines with the same "

@@ -139,11 +139,8 @@ def test_moments_on_the_host_go_on_to_the_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("more", [[], ["model.gradient_checkpointing=true"]], ids=["", "recomputed"])
-def test_parts_compiled_block_by_block_train_the_weights_of_one_process(
-    tmp_path: Path, more: list[str]
-) -> None:
-    settings = overrides("train.lr=3e-4", "train.steps=8", "train.pad_to=max_length", FSDP, *more)
+def test_parts_compiled_block_by_block_train_the_weights_of_one_process(tmp_path: Path) -> None:
+    settings = overrides("train.lr=3e-4", "train.steps=8", "train.pad_to=max_length", FSDP)
     compiled = [*settings, "train.compile=true"]
     one, other = make_run(tmp_path, settings, "one"), make_run(tmp_path, compiled, "several")
     assert train(one) == 0

@@ -29,6 +29,14 @@ def test_progress_is_never_cut(width: int, lang: str, chinese: None) -> None:
     assert ("61 h 30 m" in progress.plain) == (width >= 60)
 
 
+def test_in_how_many_processes_it_trains_is_said_beside_what_it_trains_on() -> None:
+    started = {"model": "bert", "device": "cpu", "precision": "fp32", "hostname": "vm"}
+    assert "bert · cpu · fp32 · 4 ranks · vm" in head(
+        started=started, ranks={"ranks": [{"rank": n} for n in range(4)]}
+    )
+    assert "bert · cpu · fp32 · vm" in head(started=started)
+
+
 def test_rows_that_are_got_ready_are_counted() -> None:
     preparing = {"what": "tokenising", "rows": 500, "rows_total": 2000, "rows_per_s": 100, "eta_seconds": 15}
     text = head(status="starting", started={"model": "m"}, preparing=preparing)

@@ -68,12 +68,19 @@ def _identity(view: RunView, width: int) -> Styled:
     row = Styled.assemble((printable(view.name), "bold"), "  ")
     row.append(status_label(view.status), STATUS_STYLES.get(view.status, "bold"))
     gap = "  "
-    for fact in (view.started.get(key) for key in ("model", "device", "precision", "hostname")):
+    for fact in _facts(view):
         words = "" if fact is None else printable(str(fact))
         if words and row.cell_len + len(gap) + display_width(words) <= width:
             row.append(gap + words, "dim")
             gap = " · "
     return row
+
+
+def _facts(view: RunView) -> list[object]:
+    count = len(view.ranks.get("ranks") or ())
+    ranks = say(t("{count} {count:rank|ranks}", count=count)) if count > 1 else None
+    *what, hostname = (view.started.get(key) for key in ("model", "device", "precision", "hostname"))
+    return [*what, ranks, hostname]
 
 
 def _progress(view: RunView, width: int) -> Styled:
