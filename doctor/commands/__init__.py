@@ -15,6 +15,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from doctor.commands import streams
+
 
 class Exit(enum.IntEnum):
     """What a command's exit status means."""
@@ -88,9 +90,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: Sequence[str] | None) -> int:
-    _open_closed_streams()
+    streams.open_closed()
     arguments = list(sys.argv[1:] if argv is None else argv)
-    _survive_bad_bytes()
+    streams.survive_bad_bytes()
     verb = next((word for word in arguments if word in VERBS), "")
     if verb in ("check", "plan") and argv is None:
         gc.disable()  # they live a quarter of a second in 30 MB; looking for cycles is a tenth of that
@@ -159,10 +161,6 @@ def _saved_language() -> str | None:
     return read_setting("lang")
 
 
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.ESTALE, errno.EROFS)
-"""What a file that stdout was sent to may say: full, over its quota or ``ulimit -f``, or gone with its server."""
-
-
 def _guarded(function: object, namespace: argparse.Namespace, language: str) -> int:
     try:
         code = int(function(namespace))  # type: ignore[operator]
@@ -175,7 +173,7 @@ def _guarded(function: object, namespace: argparse.Namespace, language: str) -> 
         return int(Exit.INTERRUPTED)
     except BrokenPipeError:
         # The reader (head, less) left: not an error. Python would complain again while flushing at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        streams.send_nowhere()
         return int(128 + signal.SIGPIPE)
     except OSError as error:
         return _resources_at_their_end(error)
@@ -189,9 +187,9 @@ def _resources_at_their_end(error: OSError) -> int:
     if error.errno in (errno.EMFILE, errno.ENFILE):
         complain(t("this process may not open more files ({error}): raise the limit with ulimit -n 1024, and run this again", error=why))  # fmt: skip
         return int(Exit.COULD_NOT_LOOK)
-    if error.errno not in _UNWRITABLE:
+    if error.errno not in streams.UNWRITABLE:
         raise error
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    streams.send_nowhere()
     complain(t("the output cannot be written: {error}", error=why))
     return int(Exit.FOUND)
 
@@ -204,18 +202,6 @@ def complain(text: object) -> None:
     words = say(text) if hasattr(text, "msgid") else str(text)  # type: ignore[arg-type]
     sys.stdout.flush()
     print("doctor:", "\n".join(shown(line) for line in words.splitlines()), file=sys.stderr)
-
-
-def _open_closed_streams() -> None:
-    """A stream that is closed (``>&-``, some cron daemons) becomes /dev/null, so that no file takes its number."""
-    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        if getattr(sys, name) is None:
-            flags = os.O_RDONLY if mode == "r" else os.O_WRONLY
-            opened = os.open(os.devnull, flags)
-            if opened != number:
-                os.dup2(opened, number)
-                os.close(opened)
-            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - open as long as the program runs
 
 
 def _without_folder() -> int:
@@ -231,12 +217,3 @@ def _has_folder() -> bool:
     except OSError:
         return False
     return True
-
-
-def _survive_bad_bytes() -> None:
-    """A terminal that is not UTF-8 (LANG=C) must not turn a Chinese sentence into a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(
-                errors="replace" if (stream.encoding or "").lower() == "utf-8" else "backslashreplace"
-            )

@@ -124,7 +124,9 @@ def _render(namespace: argparse.Namespace, findings: list[Finding], count: int) 
         )
     )
     if findings and not namespace.fix:
-        files = " ".join(dict.fromkeys(shlex.quote(found.subject.partition(":")[0]) for found in findings))
+        files = " ".join(
+            dict.fromkeys(shlex.quote(shown(found.subject.partition(":")[0])) for found in findings)
+        )
         lines += layout.indent(
             say(t("What of it can be rewritten: doctor lint --fix {files}", files=files)), width, "", "  "
         )
