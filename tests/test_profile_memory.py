@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from doctor import service
 from doctor.card_state import CardState
 from doctor.model import Host, Reading, Snapshot
+from doctor.model_step import Step
 from doctor.plan_options import PlanOptions
 from doctor.planning import plan_memory
-from doctor.profile_step import Step, step_of_profile
+from doctor.profile_step import step_of_profile
 from doctor.remedies import remedies
 from runner.estimate import MemoryEstimate, estimate
 from runner.plan import MachineFacts, make_plan

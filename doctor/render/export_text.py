@@ -9,7 +9,7 @@ from doctor.language import say
 from doctor.render.layout import human_bytes
 from runner.deploy.records import Agreement, Exported, Latency, Variant
 from runner.strings import shown
-from runner.text import t
+from runner.text import Param, t
 
 
 def export_lines(exported: Exported, folder: Path) -> Iterator[str]:
@@ -33,7 +33,7 @@ def _parity(fp32: Variant) -> Iterator[str]:
     """What a shape gives on the side where the tokenizer does not pad is no condition, and is said."""
     other = fp32.first_unequal(own_side=False)
     own = [one for one in fp32.shapes if one.is_own_side or other is None]
-    facts = {
+    facts: dict[str, Param] = {
         "count": len({one.shape for one in own}), "texts": max(one.shape[0] for one in own),
         "tokens": max(one.shape[1] for one in own), "most": f"{max((one.max_difference for one in own), default=0.0):.1e}",
     }  # fmt: skip
