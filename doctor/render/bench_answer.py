@@ -85,6 +85,9 @@ def _others(found: Comparison) -> Iterator[Text]:
         for row in rows
         if row.verdict == "slower" and row.name != "plain"
     ]
+    beside = [row for row in rows if row.verdict == "faster" and row.settings and not row.settings.items() <= found.winners.items()]  # fmt: skip
+    if beside:
+        yield t("Faster as well, though tried as a contrast or for memory: {names}", names=", ".join(f"{row.name} {speed_text(row)}" for row in beside))  # fmt: skip
     if slower:
         yield t("Slower: {names}", names=", ".join(slower))
     if names["no proven difference"]:

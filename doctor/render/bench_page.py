@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from html import escape
 
 from doctor.bench_records import Comparison, Row
+from doctor.bench_variants import CHANGED
 from doctor.language import say
-from doctor.render.bench_text import bench_lines, cells, meanings
+from doctor.render.bench_text import beginning, cells, meanings, remainder
 from doctor.render.page_parts import STYLE, html_table
 from runner.text import t
 
@@ -21,26 +22,32 @@ def bench_page(found: Comparison) -> str:
     title = say(t("What makes {profile} faster", profile=found.profile))
     return "\n".join([
         f'<!doctype html><html><head><meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style></head><body>',
-        f"<h1>{escape(title)}</h1>", f"<figure>{interval_svg(found.rows)}</figure>", *_table(found),
-        "<pre style='white-space:pre-wrap'>", escape("\n".join(bench_lines(found, 100))), "</pre>",
-        f"<h2>{escape(say('What the names mean'))}</h2><ul>", *(f"<li>{escape(line)}</li>" for line in meanings(found)), "</ul></body></html>",
+        f"<h1>{escape(title)}</h1>", *_text(beginning(found, 100)), f"<figure>{interval_svg(found.rows)}</figure>", *_table(found),
+        *_text(remainder(found, 100)), f"<h2>{escape(say('What the names mean'))}</h2><ul>",
+        *(f"<li>{escape(line)}</li>" for line in meanings(found)), "</ul></body></html>",
     ])  # fmt: skip
+
+
+def _text(lines: Iterator[str]) -> Iterator[str]:
+    yield "<pre style='white-space:pre-wrap'>" + escape("\n".join(lines)) + "</pre>"
 
 
 def _table(found: Comparison) -> Iterator[str]:
     head = [say("setting"), say("speed"), "95 %", say("samples/s"), say("tokens/s"), say("padded"), say("memory"), "CPU", say("loss")]  # fmt: skip
-    yield from html_table(head, [cells(row) for row in found.rows if row.samples_per_s is not None])
+    yield from html_table(
+        head, [cells(row) for row in found.rows if row.samples_per_s is not None and row.name != CHANGED]
+    )
 
 
 def interval_svg(rows: list[Row]) -> str:
     """Return each measured row's ratio and interval on a logarithmic axis; the line at 1 is *before*."""
-    shown = [row for row in rows if row.speed is not None]
+    shown = [row for row in rows if row.speed is not None and row.name != CHANGED]
     ends = [value for row in shown if row.speed for value in (row.speed.ratio, row.speed.low, row.speed.high) if value]  # fmt: skip
     low, high = math.log(min([*ends, 0.8])), math.log(max([*ends, 1.25]))
     height = ROW * (len(shown) + 1) + 10
 
     def x(value: float) -> float:
-        return LEFT + (math.log(value) - low) / (high - low) * (WIDTH - LEFT - 50)
+        return LEFT + (math.log(value) - low) / (high - low) * (WIDTH - LEFT - 64)
 
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {height}" role="img" font-size="12" fill="currentColor">',

@@ -19,9 +19,19 @@ WIDTHS = (14, 7, 12, 9, 8, 7, 9, 6)
 
 def bench_lines(found: Comparison, width: int = 80) -> Iterator[str]:
     """Yield the whole answer, short enough for one screen: what to change first, the figures below."""
+    yield from beginning(found, width)
+    yield from _table(found)
+    yield from remainder(found, width)
+
+
+def beginning(found: Comparison, width: int) -> Iterator[str]:
+    """Yield what was compared, and the answer."""
     yield from _command_head(found, width) if found.is_command else _head(found, width)
     yield from answer_lines(found, width)
-    yield from _table(found)
+
+
+def remainder(found: Comparison, width: int) -> Iterator[str]:
+    """Yield what was not measured, and what the figures rest on."""
     yield from _not_measured(found, width)
     yield from _ending(found, width)
 

@@ -99,5 +99,11 @@ def test_the_answer_names_what_the_profile_does_already_and_what_is_slower_for_l
     assert "配置里已经这样做的：bucketing" in answer("zh", in_profile=["bucketing"])
 
 
+def test_a_contrast_that_turns_out_faster_is_said_and_not_recommended() -> None:
+    text = answer(winners={}, change={})
+    assert "Faster as well, though tried as a contrast or for memory: bucketing" in text
+    assert "Faster as well" not in answer(winners={"train.bucketing": True})
+
+
 def test_before_is_the_same_for_all_it_is_held_against() -> None:
     assert set(own_settings(PLAN)) == set(BEFORE)
