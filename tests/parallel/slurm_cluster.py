@@ -86,7 +86,11 @@ class Cluster:
 
     def stop(self) -> None:
         """End every job and daemon."""
+        self.said("scancel", "--user=root")
         self.said("scancel", "--user=root", "--signal=KILL")
+        end = time.monotonic() + 20
+        while self.said("squeue", "-h").strip() and time.monotonic() < end:
+            time.sleep(0.2)  # a step whose daemons are gone would never end
         pids = [int(path.read_text()) for path in sorted(self.folder.glob("*.pid"), reverse=True)]
         for pid in pids:  # the nodes before what they speak to
             _send(pid, signal.SIGTERM)
