@@ -42,7 +42,8 @@ def deepspeed_file(values: Mapping[str, Any], name: str = "ds.json") -> Elsewher
     for key, value in values.items():
         if key in OTHER_NUMBERS:
             if not _is_off(value):
-                found.problems.append(_changes(found.at(key, value)))
+                refused = _uncompiled if key == "compile" else _changes
+                found.problems.append(refused(found.at(key, value)))
         elif key not in READ:
             _beside(key, value, found)
     return found
@@ -50,6 +51,10 @@ def deepspeed_file(values: Mapping[str, Any], name: str = "ds.json") -> Elsewher
 
 def _changes(at: str) -> Text:
     return t("{at}: it changes what is trained, and is not done here; take it out", at=at)
+
+
+def _uncompiled(at: str) -> Text:
+    return t("{at}: nothing is compiled under DeepSpeed here; take it out", at=at)
 
 
 def _beside(key: str, value: Any, found: Elsewhere) -> None:
@@ -78,6 +83,8 @@ def _batch(values: Mapping[str, Any], found: Elsewhere) -> None:
             found.problems.append(t("{at}: it is not a multiple of train_micro_batch_size_per_gpu ({micro}) x gradient_accumulation_steps ({times}): no number of processes makes it so", at=found.at(keys[0], whole), micro=micro, times=times))  # fmt: skip
         else:
             found.say("parallel.processes", whole // (micro * times), "train_batch_size")
+    elif times and not (whole or micro):
+        found.unused.append(keys[2])  # it follows from the profile's batch_size and micro_batch_size
     elif micro and times:
         found.problems.append(t("{at}: without train_batch_size the batch of an update depends on how many processes there are; name it", at=found.at(keys[2], times)))  # fmt: skip
 

@@ -118,6 +118,9 @@ DEEPSPEED: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
         ["fp16.loss_scale_window", "fp16.initial_scale_power", "fp16.hysteresis", "fp16.min_loss_scale"]),
     "a switch in a word": (
         {"bf16": {"enabled": "true"}, "zero_optimization": {"stage": 2}}, {"parallel.zero_stage": 2, "train.precision": "bf16"}, []),
+    "accumulation alone": (
+        {**AUTO, "gradient_accumulation_steps": 8, "zero_optimization": {"stage": 2}}, {"parallel.zero_stage": 2},
+        ["gradient_accumulation_steps"]),
     "parts that are off": (
         {"amp": {"enabled": "auto", "opt_level": "O1"}, "elasticity": {"enabled": False}, "hybrid_engine": {"enabled": False},
          "flops_profiler": {"enabled": False}, "zero_optimization": {"stage": 2, "zero_quantized_weights": False}},
