@@ -99,7 +99,9 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         id="shm-permission",
         regex=r"Permission denied: '(?P<path>/dev/shm[^']*)'",
-        meaning=t("This user may not write into /dev/shm, over which processes hand each other locks and batches: in this container it was mounted without rights for all."),
+        meaning=t(
+            "This user may not write into /dev/shm, over which processes hand each other locks and batches: in this container it was mounted without rights for all."
+        ),
         advice=t(
             "As root `chmod 1777 /dev/shm`; or start the container with --shm-size=16g (or --ipc=host), which makes it anew; num_workers=0 does without it."
         ),
