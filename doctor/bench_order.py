@@ -121,24 +121,30 @@ class Interleaved(ABC, Generic[L, M]):
             self._around(turn[:2])
 
     def _around(self, two: Sequence[Variant[L, M]]) -> None:
-        """Measure one or two variants next to one run of *before*; every other time in the opposite order."""
+        """Measure one or two variants next to one run of *before*; every other time in the opposite order.
+
+        Whatever ends it, a variant whose *before* was measured beside it has its pair.
+        """
         number = max(len(one.pairs) for one in two)
         waiting: list[tuple[Variant[L, M], M]] = []
+        befores = len(self.before)
         order = [two[0], None, *two[1:]]
-        for variant in order if number % 2 == 0 else order[::-1]:
-            found = self.measure(variant, number)
-            if not isinstance(found, Text):
-                if variant is None:
-                    self.before.append(found)
+        try:
+            for variant in order if number % 2 == 0 else order[::-1]:
+                found = self.measure(variant, number)
+                if not isinstance(found, Text):
+                    if variant is None:
+                        self.before.append(found)
+                    else:
+                        waiting.append((variant, found))
+                elif variant is not None:
+                    variant.failed = found
                 else:
-                    waiting.append((variant, found))
-            elif variant is not None:
-                variant.failed = found
-            else:
-                raise BenchError(found)
-        for variant, measured in waiting:
-            variant.pairs.append((self.before[-1], measured))
-            self.keep(variant)
+                    raise BenchError(found)
+        finally:
+            for variant, measured in waiting if len(self.before) > befores else []:
+                variant.pairs.append((self.before[-1], measured))
+                self.keep(variant)
 
     def measure(self, variant: Variant[L, M] | None, number: int) -> M | Text:
         """Run once and tell what came of it. Raises OutOfTime, KeyboardInterrupt."""

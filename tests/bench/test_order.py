@@ -83,6 +83,13 @@ def test_what_is_only_a_contrast_waits_for_the_levers(bench: Played) -> None:
     assert counts(bench) == {"slow": 2, "even": 6, "fast": 6, "faster": 2}
 
 
+def test_time_that_runs_out_beside_before_costs_no_pair_that_is_whole(bench: Played) -> None:
+    bench.runs = 2  # slow, before; even is not reached
+    with pytest.raises(OutOfTime):
+        bench.compare(bench.variants)
+    assert counts(bench) == {"slow": 1, "even": 0, "fast": 0, "faster": 0}
+
+
 def test_asked_again_it_goes_on_and_pairs_nothing_with_a_later_before(bench: Played) -> None:
     bench.runs = 13  # broken off between a run and the before next to it
     with pytest.raises(OutOfTime):
