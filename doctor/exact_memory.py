@@ -24,6 +24,8 @@ from runner.text import Text, t
 LIMIT_S = 90.0
 TRACE_ERROR = 0.05
 """How far a traced peak may be off, of the tensors (benchmarks/memory.py holds it to that)."""
+TOLD_CHARS = 300
+"""Of an error: transformers lists every class that it knows behind its first line."""
 SMALL_BATCHES = (1, 2)
 """Really run where the model cannot be walked; the peak of each phase is a straight line in the batch."""
 _PROGRAM = Path(next(iter(runner.child.__path__))) / "trace_memory.py"
@@ -112,7 +114,7 @@ def _late(limit_s: float) -> str:
 def _trouble(ended: Ended, limit_s: float) -> str:
     told = next((str(line["error"]) for line in ended.told if "error" in line), "")
     if told or ended.code == 0:
-        return told
+        return told.partition("\n")[0][:TOLD_CHARS]
     if ended.code is None:
         return _late(limit_s)
     how = signal_name(-ended.code) if ended.code < 0 else f"exit status {ended.code}"
