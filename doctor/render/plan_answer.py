@@ -72,7 +72,9 @@ def _size(plan: MemoryPlan, sizes: CardSizes) -> Iterator[Text]:
     if each > 1:
         yield t("Each of the {count} cards must have {size} GB ({names}).", count=each, size=surely.memory_gb, names=_names(surely))  # fmt: skip
     else:
-        yield t("It fits a card with {size} GB or more ({names}).", size=surely.memory_gb, names=_names(surely))
+        yield t(
+            "It fits a card with {size} GB or more ({names}).", size=surely.memory_gb, names=_names(surely)
+        )
     if expected.memory_gb < surely.memory_gb:
         yield t("With {size} GB ({names}) it is tight.", size=expected.memory_gb, names=_names(expected))
 
