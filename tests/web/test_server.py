@@ -213,9 +213,7 @@ def test_a_taken_port_is_said_and_the_next_free_one_is_taken_where_none_was_name
 
 
 def test_without_the_extra_the_way_to_it_is_said(tmp_path: Path) -> None:
-    (tmp_path / "aiohttp.py").write_text(
-        "raise ModuleNotFoundError(\"No module named 'aiohttp'\", name='aiohttp')\n"
-    )
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['aiohttp'] = None\n")
     root = str(Path(__file__).parent.parent.parent)
     with (
         pytest.raises(AssertionError, match=r"rundoctor\[web\]"),
