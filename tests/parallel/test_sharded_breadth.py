@@ -139,8 +139,12 @@ def test_moments_on_the_host_go_on_to_the_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_parts_compiled_block_by_block_train_the_weights_of_one_process(tmp_path: Path) -> None:
-    settings = overrides("train.lr=3e-4", "train.steps=8", "train.pad_to=max_length", FSDP)
+@pytest.mark.parametrize("recomputed", ["false", "true"])
+def test_parts_compiled_block_by_block_train_the_weights_of_one_process(
+    tmp_path: Path, recomputed: str
+) -> None:
+    settings = overrides("train.lr=3e-4", "train.steps=8", "train.pad_to=max_length", FSDP,
+                         f"model.gradient_checkpointing={recomputed}")  # fmt: skip
     compiled = [*settings, "train.compile=true"]
     one, other = make_run(tmp_path, settings, "one"), make_run(tmp_path, compiled, "several")
     assert train(one) == 0
