@@ -75,17 +75,17 @@ def take_really(argument: str) -> None:
     import torch
     import transformers
 
-    from runner.child import memory_step, trace_memory
+    from runner.child import memory_guard, memory_step, trace_memory
 
     request = json.loads(argument)
     trace_memory.quiet(transformers)
     torch.set_num_threads(2)
     small = {**request, "sequence_length": 16, "batch_sizes": [1]}
     _train(torch, transformers, memory_step, small)
-    before = _status("VmRSS")
+    before = memory_guard.status_bytes("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew
     _train(torch, transformers, memory_step, request)
-    print(json.dumps({"taken_bytes": _status("VmHWM") - before}))
+    print(json.dumps({"taken_bytes": memory_guard.status_bytes("VmHWM") - before}))
 
 
 def _train(torch: Any, transformers: Any, ours: Any, request: dict[str, Any]) -> None:
@@ -103,13 +103,6 @@ def _train(torch: Any, transformers: Any, ours: Any, request: dict[str, Any]) ->
         del loss
         optimizer.step()
         optimizer.zero_grad()
-
-
-def _status(name: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(name + ":"):
-            return int(line.split()[1]) << 10
-    raise LookupError(name)
 
 
 def taken_on_card(request: MemoryRequest) -> int:

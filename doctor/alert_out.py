@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ from urllib.parse import urlsplit
 
 from doctor.alert_words import Message
 from doctor.redact_secrets import without_secrets
+from doctor.session_end import end_session
 from runner.alert_settings import Place, is_address
 from runner.strings import printable
 from runner.text import Text, t
@@ -142,8 +142,7 @@ def _run_within(command: str, environ: Mapping[str, str], stderr: int) -> int | 
     try:
         return process.wait(COMMAND_LIMIT_S)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        end_session(process)
         return None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from contextlib import suppress
 
 import msgspec
 
@@ -13,6 +12,7 @@ from doctor.bench_records import Measured
 from doctor.launch import trainer_environment
 from doctor.model import Record
 from doctor.prove import last_words
+from doctor.session_end import end_session
 from runner.plan import decode_plan
 from runner.rundir import RunDir
 from runner.text import Text, t
@@ -45,19 +45,13 @@ def train_once(run: RunDir, python: str, cache: str, limit_s: float) -> Measured
     try:
         code = child.wait(max(1.0, limit_s))
     except subprocess.TimeoutExpired:
-        _end(child)
+        end_session(child)
         words = last_words(run)
         return Refused(why=t("ended after {seconds} s: it took too long; its last words: {words}", seconds=round(limit_s), words=words), ended=True)  # fmt: skip
     except BaseException:  # Ctrl-C: this run is ours alone, and its workers with it
-        _end(child)
+        end_session(child)
         raise
     return answer_of(run, code)
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
 
 
 def answer_of(run: RunDir, code: int) -> Measured | Refused:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 
 import msgspec
 
 from doctor.probes.process_tree import tree_of
 from doctor.prove import last_words
 from doctor.trainer_pid import read_mark
+from runner.child.memory_guard import status_bytes
 from runner.events import read_events
 from runner.rundir import RunDir
 from runner.text import Text, t
@@ -79,9 +79,6 @@ def memory_of(run: RunDir) -> int:
 
 
 def _high_water(pid: int) -> int:
-    # VmHWM:	  381264 kB
-    with suppress(OSError, ValueError, IndexError):  # it ended meanwhile, or this kernel keeps no such mark
-        for line in Path(f"/proc/{pid}/status").read_text("utf-8", "replace").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) << 10
+    with suppress(OSError, LookupError):  # it ended meanwhile, or this kernel keeps no such mark
+        return status_bytes("VmHWM", pid)
     return 0

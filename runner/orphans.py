@@ -6,23 +6,21 @@ Nobody would see them train on, and the next start would meet them on their card
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from runner.parent_end import get_at_parents_end
 from runner.rank_record import RankLeft, read_ranks
 
-PR_SET_PDEATHSIG = 1
-"""``man 2 prctl``: the signal that a process gets when the one that started it ends."""
 POLL_S = 0.1
 
 
 def stop_with_parent() -> None:
     """Have this process asked to stop when whoever started it ends, however it ends."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    get_at_parents_end(signal.SIGTERM)
 
 
 def orphans(run_path: Path) -> list[RankLeft]:

@@ -6,7 +6,6 @@ Peak memory does not depend on how many rows there are: only so many chunks are 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import itertools
 import multiprocessing
 import os
@@ -23,6 +22,7 @@ import msgspec
 
 from runner.data import PartFacts
 from runner.encoded import Chunk, Encoded, RowEncoder
+from runner.parent_end import get_at_parents_end
 from runner.rows import Row
 from runner.signals import ignore_in_worker
 from runner.store import Position, StoreWriter
@@ -36,7 +36,6 @@ MOST_WORKERS = 32
 """Beyond these the one process that reads the rows is what all wait for."""
 TOLD_EVERY_S = 2.0
 KEPT_EVERY_S = 5.0
-_PR_SET_PDEATHSIG = 1
 
 Tell = Callable[[dict[str, Any]], None]
 """Takes the data of a ``preparing`` event."""
@@ -177,7 +176,7 @@ def _start_worker(encoder: RowEncoder, parent: int) -> None:
     _encoder = encoder
     ignore_in_worker()
     with contextlib.suppress(AttributeError, OSError):  # a C library without it
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        get_at_parents_end(signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 

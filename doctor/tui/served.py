@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
 
-PR_SET_PDEATHSIG = 1
+from runner.parent_end import get_at_parents_end
 
 
 def main(argv: Sequence[str]) -> int:
@@ -30,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
 def _end_with_parent() -> None:
     """A server that is killed cannot say goodbye, and a view without one would stay for ever."""
     parent = os.getppid()
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    get_at_parents_end(signal.SIGTERM)
     if os.getppid() != parent:
         os._exit(0)
 

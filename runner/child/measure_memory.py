@@ -11,7 +11,6 @@ heap would count for the next, and one that is killed takes nobody along.
 import contextlib
 import gc
 import importlib
-import importlib.util
 import json
 import os
 import signal
@@ -22,11 +21,13 @@ from typing import TYPE_CHECKING, Any, Callable, Dict
 
 if TYPE_CHECKING or __package__:
     from runner.child import memory_guard
+    from runner.child.by_path import load_by_path
     from runner.child.memory_attention import as_the_runner_attends
     from runner.child.memory_step import make_batch, make_model, make_optimizer
     from runner.child.memory_trained import settle_trained
 else:
     import memory_guard
+    from by_path import load_by_path
     from memory_attention import as_the_runner_attends
     from memory_step import make_batch, make_model, make_optimizer
     from memory_trained import settle_trained
@@ -171,11 +172,7 @@ def first_line(error: BaseException) -> str:
 
 def out_of_memory_code(path: str) -> Callable[[BaseException], bool]:
     """Load the runner's own code for telling an out-of-memory from other errors, alone."""
-    spec = importlib.util.spec_from_file_location("doctor_oom", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found: Callable[[BaseException], bool] = module.is_out_of_memory
+    found: Callable[[BaseException], bool] = load_by_path(path).is_out_of_memory
     return found
 
 

@@ -20,9 +20,9 @@ SLACK = 1.25
 """The thread leaves it to the kernel to say no: it looks for processes on which that had no effect."""
 
 
-def status_bytes(name: str) -> int:
-    """Return a line of /proc/self/status: VmRSS, VmHWM, VmData. Raises LookupError."""
-    with open("/proc/self/status") as file:
+def status_bytes(name: str, pid: Any = "self") -> int:
+    """Return a line of a process's /proc/PID/status: VmRSS, VmHWM, VmData. Raises LookupError, OSError."""
+    with open("/proc/%s/status" % pid, errors="replace") as file:
         for line in file:
             if line.startswith(name + ":"):
                 return int(line.split()[1]) << 10

@@ -10,7 +10,6 @@ tensors at a small batch, for models that cannot be walked.
 import contextlib
 import gc
 import importlib
-import importlib.util
 import json
 import os
 import sys
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional
 if TYPE_CHECKING or __package__:
     from runner.child import memory_imports
     from runner.child import memory_layers as layers_alike
+    from runner.child.by_path import load_by_path
     from runner.child.memory_attention import as_the_runner_attends
     from runner.child.memory_step import SizesOnly, make_batch, make_config, make_model, make_optimizer
     from runner.child.memory_tracker import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING or __package__:
 else:
     import memory_imports
     import memory_layers as layers_alike
+    from by_path import load_by_path
     from memory_attention import as_the_runner_attends
     from memory_step import SizesOnly, make_batch, make_config, make_model, make_optimizer
     from memory_tracker import ALLOCATION_ROUNDING_BYTES, Tracker, as_on_cuda, tracking, watch_layers
@@ -130,11 +131,7 @@ def walk(request: Dict[str, Any], size: int) -> Dict[str, Any]:
 
 def put_on_host(torch: Any, tracker: Tracker, model: Any, code: str) -> None:
     """Have the runner's own code (``runner/offload.py``) stream the parameters, and count them and their gradients no longer."""
-    spec = importlib.util.spec_from_file_location("doctor_offload", code)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.stream_parameters(model, torch.device("cpu"))
+    load_by_path(code).stream_parameters(model, torch.device("cpu"))
     for parameter in model.parameters():
         tracker.disown(parameter)
         if parameter.requires_grad:
